@@ -1,0 +1,33 @@
+# `make run`: install and run the main job. `make test`: install and check everything.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/installed
+
+.PHONY: run test lint unit wheel clean
+
+run: $(STAMP)
+	$(BIN)/borelax run gridworld --preset quick
+
+test: lint unit wheel
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+unit: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --durations=10
+
+# The package as users get it: built, installed elsewhere, run outside the checkout.
+wheel: $(STAMP)
+	rm -rf dist && $(BIN)/python -m build --wheel --outdir dist .
+	$(BIN)/python tests/check_wheel.py dist
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $(STAMP)
+
+clean:
+	rm -rf .venv dist .pytest_cache .ruff_cache .hypothesis

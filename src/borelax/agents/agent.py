@@ -1,0 +1,40 @@
+"""What every learning agent offers. The config is the algorithm; methods are pure."""
+
+from typing import Any, Protocol
+
+from jaxtyping import Array, Float, Num
+
+from borelax.types import Key, Metrics, Spec, Transition
+
+AgentState = Any
+"""A pytree: weights, targets, optimiser."""
+
+
+class Agent(Protocol):
+    """An off-policy learner for one task; callers map it over tasks and seeds."""
+
+    @property
+    def batch_size(self) -> int:
+        """Steps per update."""
+        ...
+
+    def init(self, spec: Spec, *, key: Key) -> AgentState:
+        """Fresh weights."""
+        ...
+
+    def act(
+        self,
+        state: AgentState,
+        obs: Float[Array, "obs"],
+        *,
+        explore: Float[Array, ""] | float,
+        key: Key,
+    ) -> Num[Array, "..."]:
+        """Choose an action; ``explore`` 0 is the deterministic policy."""
+        ...
+
+    def update(
+        self, state: AgentState, batch: Transition, *, key: Key
+    ) -> tuple[AgentState, Metrics]:
+        """One gradient step on a batch of steps."""
+        ...

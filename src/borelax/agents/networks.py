@@ -1,0 +1,60 @@
+"""Networks and the two averages that agents keep: of data and of weights."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, PyTree
+
+from borelax.types import Key
+
+
+class MLP(eqx.Module):
+    """Fully connected layers with ReLU between them, for one example."""
+
+    layers: tuple[eqx.nn.Linear, ...]
+
+    def __init__(self, sizes: tuple[int, ...], *, key: Key):
+        """Layers between consecutive ``sizes``."""
+        keys = jr.split(key, len(sizes) - 1)
+        pairs = zip(sizes[:-1], sizes[1:], keys, strict=True)
+        self.layers = tuple(eqx.nn.Linear(i, o, key=k) for i, o, k in pairs)
+
+    def __call__(self, x: Float[Array, "inputs"]) -> Float[Array, "outputs"]:
+        """Apply all layers; the last one is linear."""
+        for layer in self.layers[:-1]:
+            x = jax.nn.relu(layer(x))
+        return self.layers[-1](x)
+
+
+class Standardise(eqx.Module):
+    """(x - mean) / deviation of the data; travels with the policy that needs it."""
+
+    mean: Float[Array, "x"]
+    scale: Float[Array, "x"]
+
+    @classmethod
+    def identity(cls, size: int) -> "Standardise":
+        """Change nothing."""
+        return cls(mean=jnp.zeros(size), scale=jnp.ones(size))
+
+    @classmethod
+    def of(cls, data: Float[Array, "rows x"]) -> "Standardise":
+        """Fit to the rows; a constant column is only centred."""
+        deviation = data.std(axis=0)
+        scale = jnp.where(deviation > 1e-6, 1 / jnp.maximum(deviation, 1e-6), 1.0)
+        return cls(mean=data.mean(axis=0), scale=scale)
+
+    def __call__(self, x: Float[Array, "x"]) -> Float[Array, "x"]:
+        """Standardise one example; the statistics are data, so they are not trained."""
+        mean, scale = jax.lax.stop_gradient((self.mean, self.scale))
+        return (x - mean) * scale
+
+
+def move_towards(old: PyTree, new: PyTree, rate: float) -> PyTree:
+    """Weights moved from ``old`` to ``new`` by ``rate``: soft targets and averages."""
+
+    def move(a, b):
+        return a + rate * (b - a) if eqx.is_inexact_array(a) else a
+
+    return jax.tree.map(move, old, new)

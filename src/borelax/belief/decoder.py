@@ -1,0 +1,76 @@
+"""Decoders p(r | m, step): each knows its own likelihood."""
+
+from typing import Any, Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from borelax.agents.networks import MLP
+from borelax.types import Key, Transition
+
+Latent = Float[Array, "latent"]
+
+
+class Decoder(Protocol):
+    """Scores a whole rollout given a latent m."""
+
+    def summarise(self, steps: Transition) -> Any:
+        """What ``log_likelihood`` needs of a rollout, computed once for all m."""
+        ...
+
+    def log_likelihood(self, latent: Latent, summary: Any) -> Float[Array, ""]:
+        """Σ_t log p(r_{t+1} | m, step t), over all steps of the rollout."""
+        ...
+
+    def predict(self, latent: Latent) -> Float[Array, "features"]:
+        """The prediction in a form that the policy may be shown."""
+        ...
+
+
+class VisitCounts(eqx.Module):
+    """How often each cell was entered with and without the goal's reward.
+
+    Sufficient for the Bernoulli terms: decoding all T steps from all T+1 beliefs then
+    needs no T×T work.
+    """
+
+    rewarded: Float[Array, "cells"]
+    empty: Float[Array, "cells"]
+
+
+class BernoulliPerCell(eqx.Module):
+    """One Bernoulli per cell: does entering it give the goal's reward?"""
+
+    network: MLP
+    threshold: float = eqx.field(static=True)
+    """Rewards above it count as the goal's."""
+
+    def __init__(
+        self,
+        num_cells: int,
+        *,
+        latent_size: int,
+        hidden: tuple[int, ...],
+        threshold: float,
+        key: Key,
+    ):
+        """``threshold`` lies between the goal's reward and the others."""
+        self.network = MLP((latent_size, *hidden, num_cells), key=key)
+        self.threshold = threshold
+
+    def summarise(self, steps: Transition) -> VisitCounts:
+        """Count visits; ``next_obs`` is the one-hot cell."""
+        rewarded = (steps.reward > self.threshold).astype(jnp.float32)
+        return VisitCounts(rewarded @ steps.next_obs, (1 - rewarded) @ steps.next_obs)
+
+    def log_likelihood(self, latent: Latent, summary: VisitCounts) -> Float[Array, ""]:
+        """Σ_cells rewarded·log p + empty·log(1-p)."""
+        logits = self.network(latent)
+        yes, no = jax.nn.log_sigmoid(logits), jax.nn.log_sigmoid(-logits)
+        return summary.rewarded @ yes + summary.empty @ no
+
+    def predict(self, latent: Latent) -> Float[Array, "cells"]:
+        """Log p per cell."""
+        return jax.nn.log_sigmoid(self.network(latent))

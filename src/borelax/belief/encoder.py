@@ -1,0 +1,146 @@
+"""The recurrent encoder q(m | h_:t): from steps to a Gaussian belief (appendix C)."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float
+
+from borelax.agents.networks import Standardise
+from borelax.types import Box, Discrete, Key, Spec, Transition
+
+Hidden = Float[Array, "hidden"]
+
+
+class Gaussian(eqx.Module):
+    """A diagonal Gaussian; ``logvar`` is the log of the variance."""
+
+    mean: Float[Array, "*batch latent"]
+    logvar: Float[Array, "*batch latent"]
+
+    @property
+    def std(self) -> Float[Array, "*batch latent"]:
+        """Standard deviation."""
+        return jnp.exp(0.5 * self.logvar)
+
+    def sample(self, *, key: Key) -> Float[Array, "*batch latent"]:
+        """One reparametrised draw."""
+        return self.mean + self.std * jr.normal(key, self.mean.shape)
+
+
+class GRU(eqx.Module):
+    """A gated recurrent unit whose input part can be computed for all steps at once."""
+
+    inputs: eqx.nn.Linear
+    """Input → reset, update and candidate gates."""
+    recurrent: eqx.nn.Linear
+    """Hidden → the same three gates."""
+
+    def __init__(self, input_size: int, hidden_size: int, *, memory: int, key: Key):
+        """``memory`` is the number of steps that units should be able to bridge.
+
+        The update gate's bias starts at log U(1, memory): unit by unit, time constants
+        spread over the whole rollout (Tallec and Ollivier 2018), so that what was seen
+        early is still there late, from the first update on. Input weights get unit
+        gain, so that the input moves the gates from the first update on, too.
+        """
+        key_in, key_rec, key_bias = jr.split(key, 3)
+        layer = eqx.nn.Linear(input_size, 3 * hidden_size, key=key_in)
+        self.recurrent = eqx.nn.Linear(hidden_size, 3 * hidden_size, key=key_rec)
+        times = jr.uniform(key_bias, (hidden_size,), minval=1.0, maxval=memory)
+        zeros = jnp.zeros(hidden_size)
+        bias = jnp.concatenate([zeros, jnp.log(times), zeros])
+        self.inputs = eqx.tree_at(
+            lambda x: (x.weight, x.bias), layer, (3**0.5 * layer.weight, bias)
+        )
+
+    def __call__(self, hidden: Hidden, gates: Float[Array, "gates"]) -> Hidden:
+        """One step, given the input's part of the gates."""
+        reset_x, update_x, new_x = jnp.split(gates, 3)
+        reset_h, update_h, new_h = jnp.split(self.recurrent(hidden), 3)
+        reset = jax.nn.sigmoid(reset_x + reset_h)
+        update = jax.nn.sigmoid(update_x + update_h)
+        candidate = jnp.tanh(new_x + reset * new_h)
+        return candidate + update * (hidden - candidate)
+
+
+class Encoder(eqx.Module):
+    """Reads (a_t, r_{t+1}, s_{t+1}) one step at a time. For one rollout."""
+
+    scale_obs: Standardise
+    """Statistics of the data: rare inputs, such as one cell of many, enter as large as
+    common ones."""
+    scale_reward: Standardise
+    state_layer: eqx.nn.Linear
+    action_layer: eqx.nn.Linear | None
+    reward_layer: eqx.nn.Linear
+    gru: GRU
+    mean_head: eqx.nn.Linear
+    logvar_head: eqx.nn.Linear
+    action: Discrete | Box = eqx.field(static=True)
+
+    def __init__(
+        self,
+        spec: Spec,
+        *,
+        latent_size: int,
+        hidden_size: int,
+        state_size: int,
+        action_size: int,
+        reward_size: int,
+        key: Key,
+    ):
+        """``action_size`` 0: the action enters as it is."""
+        keys = jr.split(key, 6)
+        raw = spec.action.size
+        self.action = spec.action
+        self.scale_obs = Standardise.identity(spec.obs_size)
+        self.scale_reward = Standardise.identity(1)
+        self.state_layer = eqx.nn.Linear(spec.obs_size, state_size, key=keys[0])
+        self.action_layer = (
+            eqx.nn.Linear(raw, action_size, key=keys[1]) if action_size else None
+        )
+        self.reward_layer = eqx.nn.Linear(1, reward_size, key=keys[2])
+        width = state_size + (action_size or raw) + reward_size
+        memory = spec.horizon * spec.episodes
+        self.gru = GRU(width, hidden_size, memory=memory, key=keys[3])
+        self.mean_head = eqx.nn.Linear(hidden_size, latent_size, key=keys[4])
+        self.logvar_head = eqx.nn.Linear(hidden_size, latent_size, key=keys[5])
+
+    def scaled_to(self, steps: Transition) -> "Encoder":
+        """This encoder with its inputs standardised by the given steps [B, T]."""
+        obs = Standardise.of(steps.next_obs.reshape(-1, steps.next_obs.shape[-1]))
+        reward = Standardise.of(steps.reward.reshape(-1, 1))
+        return eqx.tree_at(lambda e: (e.scale_obs, e.scale_reward), self, (obs, reward))
+
+    def start(self) -> Hidden:
+        """The empty history."""
+        return jnp.zeros(self.mean_head.in_features)
+
+    def update(self, hidden: Hidden, step: Transition) -> Hidden:
+        """The history with one more step."""
+        return self.gru(hidden, self._gates(step))
+
+    def belief(self, hidden: Hidden) -> Gaussian:
+        """q(m | h): the heads applied to the hidden state."""
+        return Gaussian(self.mean_head(hidden), self.logvar_head(hidden))
+
+    def filter(self, steps: Transition) -> Gaussian:
+        """Beliefs along a rollout of T steps: [T+1], the prior first."""
+        start = self.start()
+        gates = jax.vmap(self._gates)(steps)
+
+        def advance(hidden: Hidden, gate: Float[Array, "gates"]):
+            hidden = self.gru(hidden, gate)
+            return hidden, hidden
+
+        _, hiddens = jax.lax.scan(advance, start, gates)
+        return jax.vmap(self.belief)(jnp.concatenate([start[None], hiddens]))
+
+    def _gates(self, step: Transition) -> Float[Array, "gates"]:
+        state = jax.nn.relu(self.state_layer(self.scale_obs(step.next_obs)))
+        reward = jax.nn.relu(self.reward_layer(self.scale_reward(step.reward[None])))
+        action = self.action.encode(step.action)
+        if self.action_layer is not None:
+            action = jax.nn.relu(self.action_layer(action))
+        return self.gru.inputs(jnp.concatenate([state, action, reward]))

@@ -1,0 +1,87 @@
+"""What the policy sees of a belief, and the filter that keeps it up to date.
+
+``BeliefFilter`` is the one interface of state relabelling and of the deployed policy;
+the learned belief and the exact posterior both implement it.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from borelax.belief.elbo import BeliefModel
+from borelax.belief.encoder import Gaussian, Hidden
+from borelax.errors import require
+from borelax.types import Transition
+
+Features = Float[Array, "features"]
+
+
+class BeliefFilter(Protocol):
+    """Keeps a belief along a rollout; a pytree."""
+
+    def start(self) -> Any:
+        """Memory of the empty history."""
+        ...
+
+    def update(self, memory: Any, step: Transition) -> Any:
+        """Memory after one more step."""
+        ...
+
+    def features(self, memory: Any) -> Features:
+        """The belief as the policy sees it."""
+        ...
+
+    def along(self, steps: Transition) -> Float[Array, "T_plus_1 features"]:
+        """Features before each of T steps and after the last."""
+        ...
+
+
+@dataclass(frozen=True)
+class BeliefView:
+    """Which numbers of the belief the policy is shown."""
+
+    latent: bool = True
+    """Show mean and log-variance of q(m | h)."""
+    decoded: bool = False
+    """Show the decoder's prediction at the mean."""
+
+    def __post_init__(self) -> None:
+        """Refuse a blind policy."""
+        require(
+            self.latent or self.decoded,
+            "BeliefView must show the latent, the decoded belief, or both.",
+        )
+
+    def features(self, model: BeliefModel, belief: Gaussian) -> Features:
+        """One vector."""
+        latent = [belief.mean, belief.logvar] if self.latent else []
+        decoded = [model.decoder.predict(belief.mean)] if self.decoded else []
+        return jnp.concatenate(latent + decoded)
+
+
+class LearnedBelief(eqx.Module):
+    """The filter of a trained belief model."""
+
+    model: BeliefModel
+    view: BeliefView = eqx.field(static=True)
+
+    def start(self) -> Hidden:
+        """The encoder's zero state."""
+        return self.model.encoder.start()
+
+    def update(self, memory: Hidden, step: Transition) -> Hidden:
+        """One step of the encoder."""
+        return self.model.encoder.update(memory, step)
+
+    def features(self, memory: Hidden) -> Features:
+        """What the view shows."""
+        return self.view.features(self.model, self.model.encoder.belief(memory))
+
+    def along(self, steps: Transition) -> Float[Array, "T_plus_1 features"]:
+        """The encoder run over the whole rollout."""
+        beliefs = self.model.encoder.filter(steps)
+        return jax.vmap(lambda b: self.view.features(self.model, b))(beliefs)

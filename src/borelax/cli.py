@@ -1,0 +1,145 @@
+"""The command line: ``borelax run | collect | belief | meta | evaluate | oracle``.
+
+Exit codes: 0 done, 2 bad configuration, 3 bad data, 4 numerical failure, 130 stopped.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from borelax import __version__
+from borelax.errors import BorelaxError, ConfigError
+
+USAGE = """\
+borelax learns to explore from logs.
+
+  borelax run DOMAIN        all phases, then a table     (domains: gridworld)
+  borelax collect DOMAIN    phase 1 alone: train one agent per task, keep the logs
+  borelax belief RUN        phase 3 alone, in the folder of a run
+  borelax meta RUN          phase 4 alone
+  borelax evaluate RUN      phase 5 alone, then the table
+  borelax oracle DOMAIN     what the best possible agents return
+
+Every setting is a flag: `borelax run gridworld --help` lists them.
+A run that was stopped goes on when the same command is given again.
+"""
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run one command and exit with its code."""
+    sys.exit(run_command(sys.argv[1:] if argv is None else argv))
+
+
+def run_command(argv: list[str]) -> int:
+    """Run one command; failures become a sentence and an exit code."""
+    try:
+        _dispatch(argv)
+    except BorelaxError as error:
+        print(f"borelax: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("borelax: stopped.", file=sys.stderr)
+        return 130
+    except SystemExit as exit_:  # flags that cannot be parsed, or --help
+        return exit_.code if isinstance(exit_.code, int) else 2
+    return 0
+
+
+def _dispatch(argv: list[str]) -> None:
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        print(USAGE, end="")
+        return
+    if argv[0] == "--version":
+        print(f"borelax {__version__}")
+        return
+    if argv[0] not in COMMANDS:
+        known = ", ".join(COMMANDS)
+        raise ConfigError(f"There is no command {argv[0]!r}; choose from {known}.")
+    _prepare_jax("--no-deterministic" not in argv)
+    COMMANDS[argv[0]](argv[0], argv[1:])
+
+
+def _prepare_jax(deterministic: bool) -> None:
+    """Settings that must be made before JAX looks for devices."""
+    flag = "--xla_gpu_deterministic_ops=true"
+    flags = os.environ.get("XLA_FLAGS", "")
+    if deterministic and "xla_gpu_deterministic_ops" not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} {flag}".strip()
+    import jax
+
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        home = os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")
+        folder = Path(home) / "borelax" / f"xla-{jax.__version__}"
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
+def _run(command: str, argv: list[str]) -> None:
+    from rich.console import Console
+
+    from borelax.options import parse_domain
+    from borelax.pipeline import run
+    from borelax.progress import ProgressDisplay
+    from borelax.report.table import print_results
+
+    experiment, options = parse_domain(command, argv)
+    display = ProgressDisplay()
+    results = run(experiment, options.folder, logs=options.logs, display=display)
+    print_results(results, Console())
+    print(f"Results: {options.folder / 'results.json'}")
+
+
+def _collect(command: str, argv: list[str]) -> None:
+    from borelax.options import parse_domain
+    from borelax.pipeline import Pipeline
+    from borelax.progress import ProgressDisplay
+
+    experiment, options = parse_domain(command, argv)
+    pipeline = Pipeline(experiment, options.folder, ProgressDisplay())
+    logs = pipeline.logs
+    print(
+        f"{logs.num_tasks} tasks × {logs.num_rollouts} rollouts, "
+        f"{logs.nbytes / 1e6:.0f} MB in memory: {options.folder}"
+    )
+
+
+def _phase(command: str, argv: list[str]) -> None:
+    from rich.console import Console
+
+    from borelax.options import parse_run
+    from borelax.pipeline import Pipeline
+    from borelax.progress import ProgressDisplay
+    from borelax.report.table import print_results
+
+    experiment, folder = parse_run(command, argv)
+    pipeline = Pipeline(experiment, folder, ProgressDisplay())
+    pipeline.folder.require_done(PHASES_BEFORE[command])
+    if command == "evaluate":
+        print_results(pipeline.results(), Console())
+        return
+    _ = pipeline.model if command == "belief" else pipeline.policies
+    print(f"{command}: done, in {folder}")
+
+
+def _oracle(command: str, argv: list[str]) -> None:
+    from borelax.options import parse_oracle
+    from borelax.report.oracle import print_oracle
+
+    print_oracle(*parse_oracle(command, argv))
+
+
+PHASES_BEFORE = {
+    "belief": ("collect",),
+    "meta": ("collect", "belief"),
+    "evaluate": ("collect", "belief", "meta"),
+}
+
+COMMANDS: dict[str, Callable[[str, list[str]], None]] = {
+    "run": _run,
+    "collect": _collect,
+    "belief": _phase,
+    "meta": _phase,
+    "evaluate": _phase,
+    "oracle": _oracle,
+}

@@ -1,0 +1,180 @@
+"""Phase 1: train one conventional agent per task, all at once, and keep every step.
+
+In: a simulator and tasks [N]. Out: ``TaskLogs`` with all rollouts in order and each
+agent's final policy (paper, section 3.1 and appendix C).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Int
+
+from borelax.agents.dqn import DQN
+from borelax.errors import require, require_positive, require_share
+from borelax.learn import Journal, run_chunks, sample_steps, scan_updates
+from borelax.logs import TaskLogs
+from borelax.simulate.policy import AgentPolicy, RandomPolicy
+from borelax.simulate.simulator import Simulator
+from borelax.types import Episodes, Key, Metrics, Spec
+
+
+class Collecting(eqx.Module):
+    """All N agents and everything they have seen so far."""
+
+    agents: Any
+    episodes: Episodes
+    """Preallocated for the whole phase: [N, R, E, …]."""
+
+
+@dataclass(frozen=True)
+class Collect:
+    """Collect logs: a pool of random rollouts, then act and learn in turns."""
+
+    num_tasks: int = 21
+    """Tasks, and so agents."""
+    pool_rollouts: int = 10
+    """Random rollouts before learning starts."""
+    iterations: int = 200
+    """Rounds of acting and learning."""
+    rollouts_per_iteration: int = 5
+    """Rollouts (each of all its episodes) per task and round."""
+    updates_per_iteration: int = 500
+    """Gradient steps per task and round."""
+    explore_first: float = 1.0
+    """Exploration in the first round (DQN: ε)."""
+    explore_last: float = 0.1
+    """Exploration after ``explore_iterations`` rounds."""
+    explore_iterations: int = 100
+    """Rounds over which exploration falls linearly."""
+    start: str = "uniform"
+    """Start distribution of the logs."""
+    agent: DQN = field(default_factory=DQN)
+    """The learning algorithm."""
+
+    def __post_init__(self) -> None:
+        """Refuse empty logs."""
+        require_positive(self, "num_tasks", "pool_rollouts", "rollouts_per_iteration")
+        require_positive(self, "updates_per_iteration", "explore_iterations")
+        require_share(self, "explore_first", "explore_last")
+        require(self.iterations >= 0, "Collect.iterations must not be negative.")
+
+    @property
+    def num_rollouts(self) -> int:
+        """Rollouts per task in the logs."""
+        return self.pool_rollouts + self.iterations * self.rollouts_per_iteration
+
+    def __call__(
+        self,
+        simulator: Simulator,
+        tasks: Any,
+        *,
+        key: Key,
+        journal: Journal | None = None,
+    ) -> TaskLogs:
+        """Train the agents and return their logs."""
+        key_agents, key_pool, key_rounds = jr.split(key, 3)
+        state = Collecting(
+            agents=_init(self.agent, simulator.spec, self.num_tasks, key_agents),
+            episodes=self._with_pool(simulator, tasks, key=key_pool),
+        )
+
+        def advance(state: Collecting, done: int, count: int):
+            return self._round(simulator, tasks, state, done, key=key_rounds)
+
+        state = run_chunks(
+            advance,
+            state,
+            total=self.iterations,
+            per_chunk=1,
+            journal=journal or Journal(),
+        )
+        policies = self._policies(state.agents, explore=0.0)
+        return TaskLogs(tasks, state.episodes, policies)
+
+    def policies_like(self, spec: Spec) -> AgentPolicy:
+        """The shapes of the final policies."""
+
+        def init(key: Key) -> AgentPolicy:
+            agents = _init(self.agent, spec, self.num_tasks, key)
+            return self._policies(agents, explore=0.0)
+
+        return eqx.filter_eval_shape(init, jr.key(0))
+
+    def _round(
+        self, simulator: Simulator, tasks: Any, state: Collecting, i: int, *, key: Key
+    ) -> tuple[Collecting, Metrics]:
+        key_act, key_learn = jr.split(jr.fold_in(key, i))
+        share = min(i / self.explore_iterations, 1.0)
+        explore = self.explore_first + share * (self.explore_last - self.explore_first)
+        new = simulator.rollouts(
+            self._policies(state.agents, explore=explore),
+            tasks,
+            repeats=self.rollouts_per_iteration,
+            episodes=simulator.spec.episodes,
+            start=self.start,
+            key=key_act,
+        )
+        row = self.pool_rollouts + i * self.rollouts_per_iteration
+        episodes = _write((new, jnp.asarray(row)), state.episodes)
+        filled = jnp.asarray(row + self.rollouts_per_iteration)
+        agents, metrics = _learn(state.agents, episodes, filled, self, key_learn)
+        metrics["return"] = new.reward.sum((2, 3)).mean()
+        return Collecting(agents, episodes), metrics
+
+    def _with_pool(self, simulator: Simulator, tasks: Any, *, key: Key) -> Episodes:
+        pool = simulator.rollouts(
+            RandomPolicy(simulator.spec.action),
+            tasks,
+            repeats=self.pool_rollouts,
+            episodes=simulator.spec.episodes,
+            start=self.start,
+            key=key,
+        )
+        missing = self.num_rollouts - self.pool_rollouts
+        return jax.tree.map(
+            lambda x: jnp.pad(x, [(0, 0), (0, missing)] + [(0, 0)] * (x.ndim - 2)), pool
+        )
+
+    def _policies(self, agents: Any, *, explore: float) -> AgentPolicy:
+        return AgentPolicy(self.agent, agents, jnp.full(self.num_tasks, explore))
+
+
+@eqx.filter_jit
+def _init(agent: DQN, spec: Spec, num_tasks: int, key: Key) -> Any:
+    keys = jax.vmap(lambda n: jr.fold_in(key, n))(jnp.arange(num_tasks))
+    return eqx.filter_vmap(lambda k: agent.init(spec, key=k))(keys)
+
+
+@eqx.filter_jit(donate="all-except-first")
+def _write(place: tuple[Episodes, Int[Array, ""]], episodes: Episodes) -> Episodes:
+    new, row = place
+    return jax.tree.map(
+        lambda old, x: jax.lax.dynamic_update_slice_in_dim(old, x, row, axis=1),
+        episodes,
+        new,
+    )
+
+
+@eqx.filter_jit
+def _learn(
+    agents: Any, episodes: Episodes, filled: Int[Array, ""], collect: Collect, key: Key
+) -> tuple[Any, Metrics]:
+    """Every agent learns from its own task's rollouts."""
+
+    def of_task(agent_state, own: Episodes, index: Int[Array, ""]):
+        return scan_updates(
+            collect.agent.update,
+            agent_state,
+            lambda key: sample_steps(own, filled, collect.agent.batch_size, key=key),
+            first=jnp.zeros((), jnp.int32),
+            num_updates=collect.updates_per_iteration,
+            key=jr.fold_in(key, index),
+        )
+
+    indices = jnp.arange(episodes.reward.shape[0])
+    agents, metrics = eqx.filter_vmap(of_task)(agents, episodes, indices)
+    return agents, jax.tree.map(lambda x: x.mean(), metrics)

@@ -1,0 +1,148 @@
+"""The one training loop: scan updates on the device, then look up on the host.
+
+``scan_updates`` runs inside a compiled function. ``run_chunks`` calls such functions in
+a row; between them it reports metrics, saves checkpoints and notices a stop. All
+randomness is folded in from the update's number, so a resumed run repeats its bits.
+"""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Int
+
+from borelax.errors import NumericalError, StoppedError
+from borelax.types import Episodes, Key, Metrics, Transition
+
+State = TypeVar("State")
+Batch = TypeVar("Batch")
+
+
+def scan_updates(
+    update: Callable[..., tuple[State, Metrics]],
+    state: State,
+    sample_batch: Callable[..., Batch],
+    *,
+    first: Int[Array, ""],
+    num_updates: int,
+    key: Key,
+) -> tuple[State, Metrics]:
+    """Apply ``num_updates`` updates; metrics are averaged over them."""
+
+    def one(state: State, number: Int[Array, ""]) -> tuple[State, Metrics]:
+        key_batch, key_update = jr.split(jr.fold_in(key, number))
+        return update(state, sample_batch(key=key_batch), key=key_update)
+
+    state, metrics = jax.lax.scan(one, state, first + jnp.arange(num_updates))
+    return state, jax.tree.map(lambda x: x.mean(axis=0), metrics)
+
+
+def sample_steps(
+    episodes: Episodes, num_rollouts: Int[Array, ""] | int, batch_size: int, *, key: Key
+) -> Transition:
+    """Draw steps uniformly from the first ``num_rollouts`` rollouts of [R, E, …]."""
+    num_episodes, horizon = episodes.reward.shape[1:]
+    index = jr.randint(key, (batch_size,), 0, num_rollouts * num_episodes * horizon)
+    r, e, t = jnp.unravel_index(
+        index, (*episodes.reward.shape[:1], num_episodes, horizon)
+    )
+    return Transition(
+        obs=episodes.obs[r, e, t].astype(jnp.float32),
+        action=episodes.action[r, e, t],
+        reward=episodes.reward[r, e, t],
+        next_obs=episodes.obs[r, e, t + 1].astype(jnp.float32),
+    )
+
+
+class Journal:
+    """Where a phase reports to. This one forgets everything; see ``journal.py``."""
+
+    def resume(self, state: State) -> tuple[State, int]:
+        """The saved state and how many units it has done, or the given one and 0."""
+        return state, 0
+
+    def begin(self, total: int, done: int) -> None:
+        """Work starts: ``done`` of ``total`` units are already there."""
+
+    def record(self, done: int, metrics: dict[str, np.ndarray]) -> None:
+        """Take the metrics of a chunk."""
+
+    def save_due(self) -> bool:
+        """Whether a checkpoint is wanted now."""
+        return False
+
+    def save(self, state: object, done: int) -> None:
+        """Keep a checkpoint."""
+
+    def end(self) -> None:
+        """Work has ended, one way or another."""
+
+
+def run_chunks(
+    advance: Callable[[State, int, int], tuple[State, Metrics]],
+    state: State,
+    *,
+    total: int,
+    per_chunk: int,
+    journal: Journal,
+) -> State:
+    """Call ``advance(state, done, count)`` until ``total`` units are done.
+
+    Raises ``NumericalError`` when a metric is not finite and ``StoppedError`` after
+    saving when the user asked to stop.
+    """
+    state, done = journal.resume(state)
+    journal.begin(total, done)
+    try:
+        with _stop_requests() as stop_requested:
+            while done < total:
+                count = min(per_chunk, total - done)
+                state, metrics = advance(state, done, count)
+                done += count
+                values = {k: np.asarray(v) for k, v in metrics.items()}
+                _refuse_non_finite(values, done)
+                journal.record(done, values)
+                if stop_requested.is_set():
+                    journal.save(state, done)
+                    raise StoppedError("Stopped; run the same command to continue.")
+                if done < total and journal.save_due():
+                    journal.save(state, done)
+    finally:
+        journal.end()
+    return state
+
+
+def _refuse_non_finite(metrics: dict[str, np.ndarray], done: int) -> None:
+    for name, value in metrics.items():
+        if not np.isfinite(value).all():
+            raise NumericalError(
+                f"{name} became NaN or infinite by update {done}. Lower the learning "
+                "rate or look for extreme values in the logs."
+            )
+
+
+@contextmanager
+def _stop_requests() -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C or TERM into an event; a second one stops at once."""
+    event = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield event  # only the main thread may handle signals
+        return
+
+    def note(number: int, frame: object) -> None:
+        if event.is_set():
+            raise KeyboardInterrupt
+        event.set()
+
+    before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield event
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,236 @@
+"""The paper on one page: the phases, in order, in one folder.
+
+``run(experiment, out)`` does everything; a ``Pipeline``'s phases can also be called one
+by one. What is already in the folder is read, not made again.
+"""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from borelax import store
+from borelax.belief.elbo import BeliefModel
+from borelax.belief.view import BeliefFilter, LearnedBelief
+from borelax.evaluate.evaluate import returns_per_episode, summarise_returns
+from borelax.experiment import Experiment
+from borelax.logs import TaskLogs, read_episodes, read_logs, write_episodes, write_logs
+from borelax.meta.policy import BeliefPolicy
+from borelax.oracles.oracle import oracle_of
+from borelax.progress import ProgressDisplay
+from borelax.relabel.source import Provenance, RolloutSource
+from borelax.run_folder import Phase, RunFolder
+from borelax.simulate.jax_simulator import JaxSimulator
+from borelax.tasks.family import draw_tasks
+from borelax.types import Episodes, Key
+
+STREAMS = ("tasks", "test tasks", "collect", "relabel", "belief", "meta", "evaluate")
+"""Streams of randomness, each folded in by its place: append, never reorder."""
+
+PROVENANCE_ROLLOUTS = 100
+"""Relabelled rollouts written to disk with their provenance, to look at."""
+
+
+def run(
+    experiment: Experiment,
+    out: str | Path,
+    *,
+    logs: str | Path | None = None,
+    display: ProgressDisplay | None = None,
+) -> dict[str, Any]:
+    """Run all phases in the folder ``out`` and return what results.json holds.
+
+    Args:
+        experiment: What to run.
+        out: The run's folder. What is done there is not done again.
+        logs: Another run's folder whose logs are used in place of new ones.
+        display: Where progress is shown; by default standard error.
+    """
+    pipeline = Pipeline(experiment, Path(out), display or ProgressDisplay())
+    if logs is not None:
+        pipeline.folder.adopt("collect", Path(logs))
+    return pipeline.results()
+
+
+class Pipeline:
+    """The phases of one experiment in one folder, each worked out once, on demand."""
+
+    def __init__(self, experiment: Experiment, out: Path, display: ProgressDisplay):
+        """Open or make the folder."""
+        self.experiment = experiment
+        self.simulator = JaxSimulator(experiment.family)
+        self.spec = experiment.family.spec
+        self.folder = RunFolder(out, experiment, display)
+
+    @cached_property
+    def logs(self) -> TaskLogs:
+        """Phase 1: N agents learn their tasks; every step is kept."""
+        collect, tasks = self.experiment.collect, self.train_tasks()
+        return self.folder.run(
+            Phase(
+                "collect",
+                inputs=(),
+                make=lambda journal: collect(
+                    self.simulator, tasks, key=self.key("collect"), journal=journal
+                ),
+                write=write_logs,
+                read=lambda f: read_logs(f, tasks, collect.policies_like(self.spec)),
+            )
+        )
+
+    @cached_property
+    def source(self) -> RolloutSource:
+        """Phase 2: logs become a source of (relabelled) rollouts."""
+        source = self.experiment.relabel(self.logs, self.simulator)
+        self.folder.run(
+            Phase(
+                "relabel",
+                inputs=("collect",),
+                make=lambda _: source.draw_with_makers(
+                    PROVENANCE_ROLLOUTS, key=self.key("relabel")
+                ),
+                write=_write_provenance,
+                read=_read_provenance,
+            )
+        )
+        return source
+
+    @cached_property
+    def model(self) -> BeliefModel:
+        """Phase 3: learn to infer the task [S]."""
+        fit, source, seeds = self.experiment.belief, self.source, self.num_seeds
+        return self.folder.run(
+            Phase(
+                "belief",
+                inputs=("collect", "relabel"),
+                make=lambda journal: fit(
+                    source,
+                    self.spec,
+                    num_seeds=seeds,
+                    key=self.key("belief"),
+                    journal=journal,
+                ),
+                write=_write_tree("model.safetensors"),
+                read=_read_tree("model.safetensors", fit.like(self.spec, seeds)),
+            )
+        )
+
+    @cached_property
+    def beliefs(self) -> BeliefFilter:
+        """What the meta-agent is given: the learned belief, or the exact one [S]."""
+        if self.experiment.exact_belief:
+            return oracle_of(self.experiment.family).exact_belief(self.num_seeds)
+        return LearnedBelief(self.model, self.experiment.meta.view)
+
+    @cached_property
+    def policies(self) -> BeliefPolicy:
+        """Phase 4: learn to act on hyper-states [S]."""
+        fit, source, beliefs = self.experiment.meta, self.source, self.beliefs
+        learned = () if self.experiment.exact_belief else ("belief",)
+        state = self.folder.run(
+            Phase(
+                "meta",
+                inputs=("collect", "relabel", *learned),
+                make=lambda journal: fit(
+                    source, beliefs, self.spec, key=self.key("meta"), journal=journal
+                ),
+                write=_write_tree("agent.safetensors"),
+                read=_read_tree("agent.safetensors", fit.like(beliefs, self.spec)),
+            )
+        )
+        return BeliefPolicy(beliefs, fit.agent, state)
+
+    @cached_property
+    def rollouts(self) -> Episodes:
+        """Phase 5: run the meta-agent on held-out tasks [S, N, repeats, E, …]."""
+        evaluate, policies = self.experiment.evaluate, self.policies
+        return self.folder.run(
+            Phase(
+                "evaluate",
+                inputs=("meta",),
+                make=lambda _: evaluate(
+                    self.simulator,
+                    self.test_tasks(),
+                    policies,
+                    key=self.key("evaluate"),
+                ),
+                write=_write_rollouts,
+                read=lambda f: read_episodes(f / "rollouts.npz"),
+            )
+        )
+
+    def results(self) -> dict[str, Any]:
+        """All phases; writes results.json."""
+        returns = summarise_returns(returns_per_episode(self.rollouts))
+        oracle = oracle_of(self.experiment.family)
+        model = None if self.experiment.exact_belief else self.model
+        values = oracle.values()
+        results = {
+            "domain": self.experiment.family.name,
+            "preset": self.experiment.preset,
+            "relabel": self.experiment.relabel.name,
+            "exact_belief": self.experiment.exact_belief,
+            "seeds": self.num_seeds,
+            "return": returns,
+            "oracle": values,
+            "fraction_of_bayes_optimal": returns["mean"] / values["bayes_optimal"],
+            "belief": oracle.judge_belief(
+                model, self.rollouts, key=self.key("evaluate")
+            ),
+            "wall_seconds": self.folder.seconds(),
+        }
+        store.write_json(self.folder.path / "results.json", results)
+        return results
+
+    @property
+    def num_seeds(self) -> int:
+        """S."""
+        return self.experiment.num_seeds
+
+    def train_tasks(self) -> Any:
+        """The tasks the logs are collected on [N]."""
+        num_tasks = self.experiment.collect.num_tasks
+        return draw_tasks(self.experiment.family, num_tasks, key=self.key("tasks"))
+
+    def test_tasks(self) -> Any:
+        """Held-out tasks; of a finite family, its own."""
+        num_tasks = self.experiment.evaluate.num_tasks
+        key = self.key("test tasks")
+        return draw_tasks(self.experiment.family, num_tasks, key=key)
+
+    def key(self, stream: str) -> Key:
+        """The root of one stream of randomness."""
+        return jr.fold_in(jr.key(self.experiment.seed), STREAMS.index(stream))
+
+
+def _write_tree(name: str):
+    def write(folder: Path, tree: Any) -> list[str]:
+        store.save_tree(folder / name, tree)
+        return [name]
+
+    return write
+
+
+def _read_tree(name: str, like: Any):
+    return lambda folder: store.load_tree(folder / name, like)
+
+
+def _write_rollouts(folder: Path, rollouts: Episodes) -> list[str]:
+    write_episodes(folder / "rollouts.npz", rollouts)
+    return ["rollouts.npz"]
+
+
+def _read_provenance(folder: Path) -> Provenance:
+    made = store.load_arrays(folder / "provenance.npz")
+    rollouts = read_episodes(folder / "sample.npz")
+    return Provenance(rollouts, jnp.asarray(made["task"]), jnp.asarray(made["maker"]))
+
+
+def _write_provenance(folder: Path, sample: Provenance) -> list[str]:
+    write_episodes(folder / "sample.npz", sample.rollouts)
+    provenance = {"task": np.asarray(sample.task), "maker": np.asarray(sample.maker)}
+    store.save_arrays(folder / "provenance.npz", provenance)
+    return ["sample.npz", "provenance.npz"]

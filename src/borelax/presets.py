@@ -1,0 +1,135 @@
+"""Experiments as values: ``paper`` and ``quick`` for each domain."""
+
+from collections.abc import Callable
+
+from borelax.agents.dqn import DQN
+from borelax.belief.fit import CellDecoder, FitBelief
+from borelax.belief.view import BeliefView
+from borelax.collect.collect import Collect
+from borelax.errors import ConfigError
+from borelax.evaluate.evaluate import Evaluate
+from borelax.experiment import Experiment
+from borelax.meta.fit import FitMeta
+from borelax.relabel.rewards import KeepAsIs, RelabelRewards
+
+RELABELLINGS = {"rewards": RelabelRewards(), "none": KeepAsIs()}
+"""What ``--relabel`` chooses from."""
+
+
+def gridworld_paper() -> Experiment:
+    """The paper's data; a larger belief, trained longer (docs/deviations.md)."""
+    return Experiment(
+        preset="paper",
+        num_seeds=3,
+        belief=FitBelief(
+            updates=20_000,
+            rollouts_per_update=256,
+            lr=4e-3,
+            final_lr_share=0.02,
+            latent_size=24,
+            hidden_size=128,
+            decoder=CellDecoder(hidden=(64, 64)),
+            updates_per_chunk=500,
+        ),
+        meta=FitMeta(
+            num_rollouts=20_000,
+            rollouts_per_encoding=2_000,
+            updates=100_000,
+            updates_per_chunk=2_000,
+            view=BeliefView(latent=True, decoded=True),
+            agent=DQN(
+                hidden=(64, 64),
+                lr=1e-3,
+                discount=0.95,
+                batch_size=512,
+                average_rate=0.001,
+            ),
+        ),
+    )
+
+
+def gridworld_quick() -> Experiment:
+    """A laptop's share of it: a tenth of the data, shorter training."""
+    return Experiment(
+        preset="quick",
+        collect=Collect(
+            iterations=40,
+            updates_per_iteration=100,
+            explore_iterations=20,
+            agent=DQN(lr=1e-3, batch_size=128),
+        ),
+        belief=FitBelief(
+            updates=8_000,
+            rollouts_per_update=64,
+            lr=5e-3,
+            final_lr_share=0.02,
+            latent_size=24,
+            decoder=CellDecoder(hidden=(64, 64)),
+        ),
+        meta=FitMeta(
+            num_rollouts=4_000,
+            updates=20_000,
+            updates_per_chunk=500,
+            view=BeliefView(latent=True, decoded=True),
+            agent=DQN(
+                hidden=(64, 64),
+                lr=1e-3,
+                discount=0.95,
+                batch_size=512,
+                average_rate=0.001,
+            ),
+        ),
+    )
+
+
+def gridworld_tiny() -> Experiment:
+    """Seconds, for trying the machinery; learns nothing worth having."""
+    return Experiment(
+        preset="tiny",
+        collect=Collect(
+            pool_rollouts=2,
+            iterations=3,
+            rollouts_per_iteration=1,
+            updates_per_iteration=5,
+            explore_iterations=2,
+            agent=DQN(batch_size=16),
+        ),
+        belief=FitBelief(
+            updates=6,
+            rollouts_per_update=4,
+            hidden_size=8,
+            state_size=8,
+            decoder=CellDecoder(hidden=(8,)),
+            updates_per_chunk=2,
+        ),
+        meta=FitMeta(
+            num_rollouts=8,
+            rollouts_per_encoding=4,
+            updates=6,
+            updates_per_chunk=2,
+            agent=DQN(hidden=(8,), batch_size=16),
+        ),
+        evaluate=Evaluate(),
+    )
+
+
+PRESETS: dict[str, dict[str, Callable[[], Experiment]]] = {
+    "gridworld": {
+        "quick": gridworld_quick,
+        "paper": gridworld_paper,
+        "tiny": gridworld_tiny,
+    },
+}
+
+
+def preset(domain: str, name: str = "quick") -> Experiment:
+    """The experiment called ``name`` of a domain."""
+    if domain not in PRESETS:
+        known = ", ".join(PRESETS)
+        raise ConfigError(f"There is no domain called {domain!r}; choose from {known}.")
+    if name not in PRESETS[domain]:
+        known = ", ".join(PRESETS[domain])
+        raise ConfigError(
+            f"{domain} has no preset called {name!r}; choose from {known}."
+        )
+    return PRESETS[domain][name]()

@@ -1,0 +1,47 @@
+"""The table that ends a run."""
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def print_results(results: dict[str, Any], console: Console) -> None:
+    """Show returns beside the oracle's, the belief's error and the seconds."""
+    returns, oracle = results["return"], results["oracle"]
+    seeds = results["seeds"]
+    title = f"{results['domain']}, {results['preset']}, relabel {results['relabel']}"
+    table = Table(title=f"{title}, {seeds} seed{'s' * (seeds > 1)}", title_style="bold")
+    table.add_column("")
+    table.add_column("return", justify="right")
+    table.add_column("of Bayes-optimal", justify="right")
+    per_episode = zip(*returns["per_episode"], strict=True)
+    for number, values in enumerate(per_episode, start=1):
+        table.add_row(f"episode {number}", f"{sum(values) / seeds:.2f}", "")
+    table.add_section()
+    rows = {
+        "borelax, all episodes": returns["mean"],
+        "Bayes-optimal": oracle["bayes_optimal"],
+        "Thompson sampling, redrawn when empty": oracle.get("thompson_per_step"),
+        "Thompson sampling, per episode": oracle.get("thompson_per_episode"),
+        "task known": oracle.get("known_task"),
+    }
+    for name, value in rows.items():
+        if value is not None:
+            share = value / oracle["bayes_optimal"]
+            table.add_row(name, f"{value:.2f}", f"{share:.1%}")
+    console.print(table)
+    console.print(_belief_line(results), highlight=False)
+    seconds = ", ".join(f"{k} {v:.1f}" for k, v in results["wall_seconds"].items())
+    total = sum(results["wall_seconds"].values())
+    console.print(f"Seconds: {seconds}; {total:.1f} in all.", highlight=False)
+
+
+def _belief_line(results: dict[str, Any]) -> str:
+    if results["exact_belief"]:
+        return "The meta-agent was given the exact posterior."
+    belief = results["belief"]
+    line = f"Belief: {belief['posterior_error']:.3f} from the exact posterior"
+    if "exact_plan_return" in belief:
+        line += f"; the exact plan on it returns {belief['exact_plan_return']:.2f}"
+    return line + "."

@@ -1,0 +1,137 @@
+"""A task family: the distribution of tasks, as pure functions of one task and step.
+
+A user's own domain enters borelax here: write a frozen dataclass with these methods
+and call ``check_family`` on it.
+"""
+
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, Num
+
+from borelax.errors import ConfigError, require
+from borelax.types import Key, Spec, Transition
+
+Task = Any
+"""A pytree of numbers: a goal, a speed, a wind."""
+State = Any
+"""A pytree: whatever the dynamics need."""
+
+
+@runtime_checkable
+class TaskFamily(Protocol):
+    """p(R, P): how tasks are drawn and how each one behaves."""
+
+    starts: ClassVar[tuple[str, ...]]
+    """Names of the start distributions; ``fixed`` is the one used in the test."""
+
+    @property
+    def spec(self) -> Spec:
+        """Sizes, horizon and episodes per rollout."""
+        ...
+
+    def sample_task(self, *, key: Key) -> Task:
+        """Draw one task."""
+        ...
+
+    def reset(self, task: Task, start: str, *, key: Key) -> State:
+        """Draw a first state from the named start distribution."""
+        ...
+
+    def step(self, task: Task, state: State, action: Array, *, key: Key) -> State:
+        """One step of the dynamics."""
+        ...
+
+    def observe(self, state: State) -> Float[Array, "obs"]:
+        """What the agent sees. There is no task argument: nothing leaks."""
+        ...
+
+    def reward(self, task: Task, step: Transition) -> Float[Array, ""]:
+        """The reward of a logged step; simulation and relabelling both call it."""
+        ...
+
+
+@runtime_checkable
+class FiniteFamily(Protocol):
+    """A family with few enough tasks to use every one exactly once."""
+
+    def all_tasks(self) -> Num[Array, "N ..."]:
+        """Every task of the family, in a fixed order."""
+        ...
+
+
+def draw_tasks(family: TaskFamily, num_tasks: int, *, key: Key) -> Task:
+    """Draw ``num_tasks`` distinct tasks; the first n never depend on how many follow.
+
+    A finite family gives its tasks in their own order, so asking for all of them
+    gives each once. Others are sampled, each task from its own key.
+    """
+    require(num_tasks >= 1, f"At least one task is needed, not {num_tasks}.")
+    if isinstance(family, FiniteFamily):
+        tasks = family.all_tasks()
+        available = jax.tree.leaves(tasks)[0].shape[0]
+        require(
+            num_tasks <= available,
+            f"{type(family).__name__} has {available} tasks, fewer than the "
+            f"{num_tasks} asked for; ask for at most {available}.",
+        )
+        return jax.tree.map(lambda x: x[:num_tasks], tasks)
+    keys = jax.vmap(lambda i: jr.fold_in(key, i))(jnp.arange(num_tasks))
+    return jax.vmap(lambda k: family.sample_task(key=k))(keys)
+
+
+def check_family(family: TaskFamily, *, key: Key | None = None) -> None:
+    """Try a family on one task and say in a sentence what breaks its contract.
+
+    Checks shapes, dtypes, finite values, that equal keys give equal results, and that
+    the family can be traced by JAX. Raises ``ConfigError``; returns nothing.
+    """
+    key = jr.key(0) if key is None else key
+    name = type(family).__name__
+    spec = family.spec
+    require(spec.horizon >= 1, f"{name}.spec.horizon must be at least 1.")
+    require(spec.episodes >= 1, f"{name}.spec.episodes must be at least 1.")
+    require("fixed" in family.starts, f"{name}.starts must contain 'fixed'.")
+    hash(family)  # a family is a static argument of compiled functions
+    for start in family.starts:
+        _check_start(family, name, start, key=key)
+
+
+def _check_start(family: TaskFamily, name: str, start: str, *, key: Key) -> None:
+    def one_step(key: Key) -> tuple[Array, Array]:
+        key_task, key_reset, key_action, key_step = jr.split(key, 4)
+        task = family.sample_task(key=key_task)
+        state = family.reset(task, start, key=key_reset)
+        action = family.spec.action.sample(key=key_action)
+        after = family.step(task, state, action, key=key_step)
+        same = jax.tree.map(
+            lambda a, b: jnp.shape(a) == jnp.shape(b) and a.dtype == b.dtype,
+            state,
+            after,
+        )
+        if not all(jax.tree.leaves(same)):
+            raise ConfigError(f"{name}.step must keep the state's shapes and dtypes.")
+        obs, next_obs = family.observe(state), family.observe(after)
+        reward = family.reward(task, Transition(obs, action, jnp.zeros(()), next_obs))
+        return next_obs, jnp.asarray(reward)
+
+    obs, reward = jax.jit(one_step)(key)
+    size = family.spec.obs_size
+    require(
+        obs.shape == (size,) and obs.dtype == jnp.float32,
+        f"{name}.observe must give float32[{size}], not {obs.dtype}{list(obs.shape)}.",
+    )
+    require(
+        reward.shape == () and reward.dtype == jnp.float32,
+        f"{name}.reward must give a float32 scalar, "
+        f"not {reward.dtype}{list(reward.shape)}.",
+    )
+    finite = bool(jnp.isfinite(obs).all() & jnp.isfinite(reward))
+    require(finite, f"{name} gives NaN or infinity after one random step.")
+    again = jax.jit(one_step)(key)
+    require(
+        bool(jnp.array_equal(again[0], obs) & jnp.array_equal(again[1], reward)),
+        f"{name} gives different results for equal keys.",
+    )
