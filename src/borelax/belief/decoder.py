@@ -72,5 +72,9 @@ class BernoulliPerCell(eqx.Module):
         return summary.rewarded @ yes + summary.empty @ no
 
     def predict(self, latent: Latent) -> Float[Array, "cells"]:
-        """Log p per cell."""
-        return jax.nn.log_sigmoid(self.network(latent))
+        """The probability per cell, normalised: which cell is the goal?
+
+        Only the ratios between cells survive. The level does not carry over from the
+        logs, where agents go to goals they know, to a search.
+        """
+        return jax.nn.softmax(jax.nn.log_sigmoid(self.network(latent)))

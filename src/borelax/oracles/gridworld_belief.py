@@ -82,8 +82,8 @@ def goal_distribution(
     decoder: Decoder, gridworld: Gridworld, latent: Float[Array, "latent"]
 ) -> Posterior:
     """The decoder's probability per cell, normalised over the possible goals."""
-    possible = goal_prior(gridworld) > 0
-    return jax.nn.softmax(jnp.where(possible, decoder.predict(latent), -jnp.inf))
+    weights = decoder.predict(latent) * (goal_prior(gridworld) > 0)
+    return weights / weights.sum()
 
 
 @eqx.filter_jit

@@ -99,7 +99,7 @@ def borrowed_slots(num_episodes: int, *, key: Key) -> Shaped[Array, "E"]:
 def relabel(reward: RewardFunction, task: Any, episodes: Episodes) -> Episodes:
     """The same episodes with the rewards of ``task``; nothing else changes."""
     steps = episodes.transitions()
-    rewards: Float[Array, T] = jax.vmap(lambda step: reward(task, step))(steps)
+    rewards = jax.vmap(lambda step: reward(task, step))(steps)
     shape = episodes.reward.shape
     return Episodes(episodes.obs, episodes.action, rewards.reshape(shape))
 
