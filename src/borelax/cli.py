@@ -114,7 +114,10 @@ def _phase(command: str, argv: list[str]) -> None:
 
     experiment, folder = parse_run(command, argv)
     pipeline = Pipeline(experiment, folder, ProgressDisplay())
-    pipeline.folder.require_done(PHASES_BEFORE[command])
+    needed = PHASES_BEFORE[command]
+    if experiment.exact_belief:
+        needed = tuple(phase for phase in needed if phase != "belief")
+    pipeline.folder.require_done(needed)
     if command == "evaluate":
         print_results(pipeline.results(), Console())
         return

@@ -168,6 +168,7 @@ class Pipeline:
         oracle = oracle_of(self.experiment.family)
         model = None if self.experiment.exact_belief else self.model
         values = oracle.values()
+        best = values["bayes_optimal"]
         results = {
             "domain": self.experiment.family.name,
             "preset": self.experiment.preset,
@@ -176,7 +177,7 @@ class Pipeline:
             "seeds": self.num_seeds,
             "return": returns,
             "oracle": values,
-            "fraction_of_bayes_optimal": returns["mean"] / values["bayes_optimal"],
+            "fraction_of_bayes_optimal": best and returns["mean"] / best,
             "belief": oracle.judge_belief(
                 model, self.rollouts, key=self.key("evaluate")
             ),

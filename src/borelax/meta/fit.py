@@ -24,18 +24,23 @@ from borelax.types import Episodes, Key, Metrics, Spec, axis_size
 
 @dataclass(frozen=True)
 class FitMeta:
-    """Train an agent on rollouts whose states carry the belief."""
+    """Train an agent on rollouts whose states carry the belief.
 
-    num_rollouts: int = 20_000
-    """Rollouts drawn from the source and encoded once, per seed."""
-    rollouts_per_encoding: int = 500
-    """Rollouts encoded at a time; only bounds memory."""
-    updates: int = 100_000
+    The data is a window of ``parts`` parts. After every ``updates_per_part`` updates
+    the oldest part is drawn and encoded anew, so that memory is bounded while the agent
+    sees ever new compositions of the logs.
+    """
+
+    parts: int = 10
+    """Parts in the window."""
+    rollouts_per_part: int = 2_000
+    """Rollouts per part, and seed."""
+    updates_per_part: int = 500
+    """Updates between two renewals of a part."""
+    updates: int = 20_000
     """Gradient steps."""
-    updates_per_chunk: int = 1_000
-    """Updates between two looks at the metrics."""
     standardise: bool = True
-    """Scale hyper-states by the mean and deviation of the data."""
+    """Scale hyper-states by the mean and deviation of the first window."""
     view: BeliefView = field(default_factory=BeliefView)
     """What the policy sees of the belief."""
     agent: DQN = field(default_factory=DQN)
@@ -43,8 +48,8 @@ class FitMeta:
 
     def __post_init__(self) -> None:
         """Refuse empty data."""
-        require_positive(self, "num_rollouts", "rollouts_per_encoding", "updates")
-        require_positive(self, "updates_per_chunk")
+        require_positive(self, "parts", "rollouts_per_part", "updates_per_part")
+        require_positive(self, "updates")
 
     def __call__(
         self,
@@ -57,18 +62,18 @@ class FitMeta:
     ) -> Any:
         """Train one agent per belief [S]; returns their states [S]."""
         key_data, key_init, key_updates = jr.split(key, 3)
-        data = self.hyper_steps(source, beliefs, key=key_data)
-        state = _init(self, data, spec, key_init)
+        window = Window(self, source, beliefs, key=key_data)
+        state = _init(self, window.after(0), spec, key_init)
 
         def advance(state: Any, done: int, count: int):
-            first = jnp.asarray(done)
+            data, first = window.after(done), jnp.asarray(done)
             return _advance((data, self, count, first, key_updates), state)
 
         return run_chunks(
             advance,
             state,
             total=self.updates,
-            per_chunk=self.updates_per_chunk,
+            per_chunk=self.updates_per_part,
             journal=journal or Journal(),
         )
 
@@ -82,29 +87,55 @@ class FitMeta:
 
         return eqx.filter_eval_shape(eqx.filter_vmap(init), beliefs)
 
-    def hyper_steps(
-        self, source: RolloutSource, beliefs: BeliefFilter, *, key: Key
-    ) -> Episodes:
-        """Draw and encode the training data, part by part: [S, R, 1, T, …]."""
-        size = min(self.rollouts_per_encoding, self.num_rollouts)
-        num_parts = -(-self.num_rollouts // size)
-        data = _encode(source, beliefs, size, jnp.asarray(0), key)
-        if num_parts == 1:
-            return data
-        whole = jax.tree.map(
-            lambda x: jnp.zeros((x.shape[0], num_parts * size, *x.shape[2:]), x.dtype),
-            data,
-        )
-        for i in range(num_parts):
-            part = _encode(source, beliefs, size, jnp.asarray(i), key)
-            whole = _place((part, jnp.asarray(i * size)), whole)
-        return whole
+
+class Window:
+    """The hyper-steps an agent learns from: [S, R, 1, T, …], a function of the time."""
+
+    def __init__(
+        self, fit: FitMeta, source: RolloutSource, beliefs: BeliefFilter, *, key: Key
+    ):
+        """Nothing is drawn before it is asked for."""
+        self.fit, self.source, self.beliefs, self.key = fit, source, beliefs, key
+        self.draws: list[int | None] = [None] * fit.parts
+        self.steps: Episodes | None = None
+
+    def after(self, updates: int) -> Episodes:
+        """The window after so many updates; only parts that changed are drawn."""
+        size = self.fit.rollouts_per_part
+        wanted = draws_in_window(self.fit.parts, updates // self.fit.updates_per_part)
+        for part, draw in enumerate(wanted):
+            if self.draws[part] == draw:
+                continue
+            new = _encode(self.source, self.beliefs, size, jnp.asarray(draw), self.key)
+            if self.steps is None:
+                self.steps = _empty(new, self.fit.parts)
+            self.steps = _place((new, jnp.asarray(part * size)), self.steps)
+            self.draws[part] = draw
+        assert self.steps is not None  # there is at least one part
+        return self.steps
+
+
+def draws_in_window(parts: int, renewals: int) -> list[int]:
+    """The number of the draw that each part holds after ``renewals`` renewals.
+
+    Draws are numbered in order; draw d lives in part d mod ``parts``, and the window
+    holds the latest ``parts`` of them.
+    """
+    latest = range(renewals, renewals + parts)
+    return sorted(latest, key=lambda draw: draw % parts)
+
+
+def _empty(part: Episodes, parts: int) -> Episodes:
+    return jax.tree.map(
+        lambda x: jnp.zeros((x.shape[0], parts * x.shape[1], *x.shape[2:]), x.dtype),
+        part,
+    )
 
 
 @eqx.filter_jit
-def _encode(source, beliefs, size: int, part: Int[Array, ""], key: Key) -> Episodes:
+def _encode(source, beliefs, size: int, draw: Int[Array, ""], key: Key) -> Episodes:
     def of_seed(belief, seed):
-        rollouts = source.draw(size, key=jr.fold_in(jr.fold_in(key, seed), part))
+        rollouts = source.draw(size, key=jr.fold_in(jr.fold_in(key, seed), draw))
         return jax.vmap(lambda r: relabel_states(belief, r))(rollouts)
 
     return eqx.filter_vmap(of_seed)(beliefs, jnp.arange(axis_size(beliefs)))

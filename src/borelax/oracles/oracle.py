@@ -60,16 +60,18 @@ class GridworldJudge:
         if models is None:
             return {"posterior_error": 0.0}
         errors = posterior_errors(self.gridworld, models, rollouts)
+        judged: dict[str, Any] = {
+            "posterior_error": float(errors.mean()),
+            "posterior_error_per_seed": errors.mean(axis=(1, 2, 3)).tolist(),
+        }
+        if self.solved.plan is None:
+            return judged
         plan = PlanOnLearnedBelief(models, self.solved.plan, self.gridworld)
         evaluate = Evaluate(num_tasks=len(self.gridworld.goals()))
         tasks = self.gridworld.all_tasks()
         planned = evaluate(JaxSimulator(self.gridworld), tasks, plan, key=key)
         returns = returns_per_episode(planned).sum(axis=-1)
-        return {
-            "posterior_error": float(errors.mean()),
-            "posterior_error_per_seed": errors.mean(axis=(1, 2, 3)).tolist(),
-            "exact_plan_return": float(returns.mean()),
-        }
+        return judged | {"exact_plan_return": float(returns.mean())}
 
 
 def oracle_of(family: Any) -> Oracle:

@@ -28,10 +28,14 @@ def print_oracle(gridworld: Gridworld, recompute: bool) -> None:
         "task known": "known_task",
     }
     for title, name in names.items():
-        values = oracle.per_episode[name]
-        cells = [f"{v:.3f}" for v in (*values, getattr(oracle, name))]
-        table.add_row(title, *cells)
+        values = oracle.per_episode.get(name)
+        if values is None:
+            table.add_row(title, *["too large"] * (gridworld.episodes + 1))
+        else:
+            table.add_row(title, *(f"{v:.3f}" for v in (*values, sum(values))))
     console.print(table)
+    if oracle.plan is None:
+        return
     for episode in range(gridworld.episodes):
         part = oracle.plan.search_actions[episode * horizon : (episode + 1) * horizon]
         line = "".join(ARROWS[action] for action in part)

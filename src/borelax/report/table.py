@@ -9,7 +9,7 @@ from rich.table import Table
 def print_results(results: dict[str, Any], console: Console) -> None:
     """Show returns beside the oracle's, the belief's error and the seconds."""
     returns, oracle = results["return"], results["oracle"]
-    seeds = results["seeds"]
+    seeds, best = results["seeds"], oracle["bayes_optimal"]
     title = f"{results['domain']}, {results['preset']}, relabel {results['relabel']}"
     table = Table(title=f"{title}, {seeds} seed{'s' * (seeds > 1)}", title_style="bold")
     table.add_column("")
@@ -21,15 +21,15 @@ def print_results(results: dict[str, Any], console: Console) -> None:
     table.add_section()
     rows = {
         "borelax, all episodes": returns["mean"],
-        "Bayes-optimal": oracle["bayes_optimal"],
+        "Bayes-optimal": best,
         "Thompson sampling, redrawn when empty": oracle.get("thompson_per_step"),
         "Thompson sampling, per episode": oracle.get("thompson_per_episode"),
         "task known": oracle.get("known_task"),
     }
     for name, value in rows.items():
         if value is not None:
-            share = value / oracle["bayes_optimal"]
-            table.add_row(name, f"{value:.2f}", f"{share:.1%}")
+            share = f"{value / best:.1%}" if best else "unknown"
+            table.add_row(name, f"{value:.2f}", share)
     console.print(table)
     console.print(_belief_line(results), highlight=False)
     seconds = ", ".join(f"{k} {v:.1f}" for k, v in results["wall_seconds"].items())
