@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from borelax import __version__
-from borelax.errors import BorelaxError, ConfigError
+from borelax.errors import BorelaxError, ConfigError, require
 
 USAGE = """\
 borelax learns to explore from logs.
@@ -56,7 +56,7 @@ def _dispatch(argv: list[str]) -> None:
     if argv[0] not in COMMANDS:
         known = ", ".join(COMMANDS)
         raise ConfigError(f"There is no command {argv[0]!r}; choose from {known}.")
-    _prepare_jax("--no-deterministic" not in argv)
+    _prepare_jax("--no-deterministic" not in [x.replace("_", "-") for x in argv])
     COMMANDS[argv[0]](argv[0], argv[1:])
 
 
@@ -68,7 +68,7 @@ def _prepare_jax(deterministic: bool) -> None:
         os.environ["XLA_FLAGS"] = f"{flags} {flag}".strip()
     import jax
 
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
         home = os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")
         folder = Path(home) / "borelax" / f"xla-{jax.__version__}"
         jax.config.update("jax_compilation_cache_dir", str(folder))
@@ -80,12 +80,15 @@ def _run(command: str, argv: list[str]) -> None:
 
     from borelax.options import parse_domain
     from borelax.pipeline import run
-    from borelax.progress import ProgressDisplay
     from borelax.report.table import print_results
 
     experiment, options = parse_domain(command, argv)
-    display = ProgressDisplay()
-    results = run(experiment, options.folder, logs=options.logs, display=display)
+    results = run(
+        experiment,
+        options.folder,
+        logs=options.logs,
+        checkpoint_seconds=options.checkpoint_seconds,
+    )
     print_results(results, Console())
     print(f"Results: {options.folder / 'results.json'}")
 
@@ -96,11 +99,12 @@ def _collect(command: str, argv: list[str]) -> None:
     from borelax.progress import ProgressDisplay
 
     experiment, options = parse_domain(command, argv)
-    pipeline = Pipeline(experiment, options.folder, ProgressDisplay())
-    logs = pipeline.logs
+    require(options.logs is None, "`borelax collect` makes logs; it takes no --logs.")
+    folder, display = options.folder, ProgressDisplay()
+    logs = Pipeline(experiment, folder, display, options.checkpoint_seconds).logs
     print(
         f"{logs.num_tasks} tasks × {logs.num_rollouts} rollouts, "
-        f"{logs.nbytes / 1e6:.0f} MB in memory: {options.folder}"
+        f"{logs.nbytes / 1e6:.0f} MB in memory: {folder}"
     )
 
 
@@ -111,13 +115,14 @@ def _phase(command: str, argv: list[str]) -> None:
     from borelax.pipeline import Pipeline
     from borelax.progress import ProgressDisplay
     from borelax.report.table import print_results
+    from borelax.run_folder import require_done
 
-    experiment, folder = parse_run(command, argv)
-    pipeline = Pipeline(experiment, folder, ProgressDisplay())
+    experiment, folder, seconds = parse_run(command, argv)
     needed = PHASES_BEFORE[command]
     if experiment.exact_belief:
         needed = tuple(phase for phase in needed if phase != "belief")
-    pipeline.folder.require_done(needed)
+    require_done(folder, needed, experiment.family.name)
+    pipeline = Pipeline(experiment, folder, ProgressDisplay(), seconds)
     if command == "evaluate":
         print_results(pipeline.results(), Console())
         return

@@ -1,8 +1,12 @@
 """One experiment as one value: every phase's settings, to JSON and back."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import jax
 
 from borelax.agents.dqn import DQN
 from borelax.belief.fit import CellDecoder, FitBelief
@@ -12,6 +16,7 @@ from borelax.errors import ConfigError, require
 from borelax.evaluate.evaluate import Evaluate
 from borelax.meta.fit import FitMeta
 from borelax.relabel.rewards import KeepAsIs, RelabelRewards
+from borelax.tasks.family import FiniteFamily
 from borelax.tasks.gridworld import Gridworld
 
 PARTS = (
@@ -27,6 +32,8 @@ PARTS = (
     Evaluate,
 )
 """Every dataclass that may stand in an experiment's JSON, named by its ``kind``."""
+
+_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 
 
 @dataclass(frozen=True)
@@ -55,14 +62,17 @@ class Experiment:
     """Phase 5."""
 
     def __post_init__(self) -> None:
-        """Refuse what no phase could run."""
+        """Refuse what no phase could run, and parts that do not fit together."""
+        _refuse_wrong_values(self)
         require(self.num_seeds >= 1, f"At least one seed, not {self.num_seeds}.")
         require(0 <= self.seed < 2**31, "The seed must lie in [0, 2^31).")
         require(
             self.collect.start in self.family.starts,
-            f"{self.family.name} has no start called {self.collect.start!r}; choose "
-            f"one of {', '.join(self.family.starts)}.",
+            f"{type(self.family).__name__} has no start called "
+            f"{self.collect.start!r}; choose one of {', '.join(self.family.starts)}.",
         )
+        self._check_number_of_tasks()
+        self._check_decoder()
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, each dataclass tagged with its ``kind``."""
@@ -70,10 +80,46 @@ class Experiment:
 
     @classmethod
     def from_json(cls, value: Any) -> "Experiment":
-        """Undo ``to_json``; raises ``ConfigError`` on anything else."""
+        """Undo ``to_json``; raises ``ConfigError`` on anything else.
+
+        The hash beside the values in a run's ``experiment.json`` is passed over.
+        """
+        if isinstance(value, dict):
+            value = {name: x for name, x in value.items() if name != "sha256"}
         experiment = _decode(value, {part.__name__: part for part in (cls, *PARTS)})
         require(isinstance(experiment, cls), "This is not the JSON of an experiment.")
         return experiment
+
+    def _check_number_of_tasks(self) -> None:
+        phases = (self.collect, self.evaluate)
+        for phase in phases if isinstance(self.family, FiniteFamily) else ():
+            available = jax.eval_shape(self.family.all_tasks).shape[0]
+            require(
+                phase.num_tasks <= available,
+                f"{type(phase).__name__}.num_tasks is {phase.num_tasks}, and this "
+                f"{self.family.name} has only {available} tasks; ask for at most "
+                f"{available}.",
+            )
+        require(
+            self.collect.num_tasks >= 2 or self.relabel.name == "none",
+            "Reward relabelling borrows from other tasks, and Collect.num_tasks is 1. "
+            "Collect more tasks or use --relabel none.",
+        )
+
+    def _check_decoder(self) -> None:
+        decoder, family = self.belief.decoder, self.family
+        if not isinstance(decoder, CellDecoder):
+            return
+        require(
+            all(width > 0 for width in decoder.hidden),
+            f"CellDecoder.hidden must hold positive widths, not {decoder.hidden}.",
+        )
+        require(
+            family.step_reward <= decoder.threshold < family.goal_reward,
+            f"CellDecoder.threshold is {decoder.threshold}, which does not tell the "
+            f"goal's reward {family.goal_reward} from the others' "
+            f"{family.step_reward}; choose a value between them.",
+        )
 
 
 def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
@@ -98,14 +144,56 @@ def _decode(value: Any, kinds: dict[str, type]) -> Any:
         return tuple(value)
     if not isinstance(value, dict):
         return value
-    kind = kinds.get(value.get("kind", ""))
+    kind = kinds.get(str(value.get("kind")))
     if kind is None:
         raise ConfigError(f"Unknown part {value.get('kind')!r} in the configuration.")
     inner = {k: _decode(v, kinds) for k, v in value.items() if k != "kind"}
     unknown = set(inner) - {f.name for f in fields(kind)}
     if unknown:
         raise ConfigError(f"{kind.__name__} has no {', '.join(sorted(unknown))}.")
-    try:
-        return kind(**inner)
-    except TypeError as error:
-        raise ConfigError(f"{kind.__name__} cannot be made from {inner}.") from error
+    _refuse_wrong_types(kind, inner)
+    return kind(**inner)
+
+
+def _refuse_wrong_values(part: Any) -> None:
+    """Refuse values of another type than their field's, NaN and infinity, in any part.
+
+    JSON and Python callers bring such values; flags are parsed by their types.
+    """
+    values = {f.name: getattr(part, f.name) for f in fields(part)}
+    _refuse_wrong_types(type(part), values)
+    for name, value in values.items():
+        if is_dataclass(value):
+            _refuse_wrong_values(value)
+        infinite = isinstance(value, float) and not math.isfinite(value)
+        require(
+            not infinite, f"{type(part).__name__}.{name} must be finite, not {value}."
+        )
+
+
+def _refuse_wrong_types(kind: type, values: dict[str, Any]) -> None:
+    hints = get_type_hints(kind)
+    for name, value in values.items():
+        require(
+            _fits(value, hints[name]),
+            f"{kind.__name__}.{name} must be {_in_words(hints[name])}, not {value!r}.",
+        )
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if get_origin(hint) in (Union, UnionType):
+        return any(_fits(value, choice) for choice in get_args(hint))
+    if get_origin(hint) is tuple:
+        item = get_args(hint)[0]
+        return isinstance(value, tuple) and all(_fits(x, item) for x in value)
+    if isinstance(value, bool):  # to Python, a boolean is a number too
+        return hint is bool
+    return isinstance(value, int | float if hint is float else hint)
+
+
+def _in_words(hint: Any) -> str:
+    if get_origin(hint) in (Union, UnionType):
+        return " or ".join(_in_words(choice) for choice in get_args(hint))
+    if get_origin(hint) is tuple:
+        return f"a list, each {_in_words(get_args(hint)[0])}"
+    return _WORDS.get(hint) or f"a {hint.__name__}"

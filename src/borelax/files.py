@@ -1,7 +1,7 @@
 """Bytes on disk: atomic writes, hashes, JSON, JSON lines, errors as sentences.
 
-``store.py`` builds on this file and offers its public functions; other code
-imports them from there. Every failure is a ``DataError`` that names the file.
+``store.py`` and ``manifest.py`` build on this file. Every failure is a ``DataError``
+that names the file and says what to do next.
 """
 
 import contextlib
@@ -213,9 +213,21 @@ def truncate_lines(path: Path, keep: Callable[[dict[str, Any]], bool]) -> None:
         keep: Says of each row whether it stays.
     """
     if exists(path):
-        rows = [row for row in read_lines(path) if keep(row)]
+        with reading(path, "JSON lines"):
+            rows = [row for row in read_lines(path) if keep(row)]
         with atomic(path) as file:
             file.write(_lines(path, rows))
+
+
+def delete(path: Path) -> None:
+    """Delete a file, if it is there."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise DataError(
+            f"{path} could not be deleted: {error.strerror or error}. "
+            "Delete it by hand, then run the same command again."
+        ) from error
 
 
 @contextlib.contextmanager

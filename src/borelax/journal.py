@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from borelax import store
+from borelax import files, store
 from borelax.learn import Journal
 from borelax.progress import ProgressDisplay
 
@@ -14,7 +14,10 @@ State = TypeVar("State")
 
 
 class FolderJournal(Journal):
-    """Reports to the progress display, ``metrics.jsonl`` and ``checkpoints/``."""
+    """Reports to the progress display, ``metrics.jsonl`` and ``checkpoints/``.
+
+    Equal runs leave equal metrics, interrupted or not: no clock is written down.
+    """
 
     def __init__(
         self,
@@ -60,3 +63,7 @@ class FolderJournal(Journal):
     def end(self) -> None:
         """Stop showing."""
         self.display.end()
+
+    def files(self) -> list[str]:
+        """The names of the files that stay when the phase is done."""
+        return [self._metrics.name] if files.exists(self._metrics) else []

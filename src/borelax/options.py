@@ -1,32 +1,27 @@
 """Flags of the command line: presets and run folders as defaults, tyro for the rest."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import tyro
 
-from borelax import store
 from borelax.belief.fit import FitBelief
 from borelax.collect.collect import Collect
-from borelax.errors import ConfigError
+from borelax.errors import ConfigError, require
 from borelax.evaluate.evaluate import Evaluate
 from borelax.experiment import Experiment
 from borelax.meta.fit import FitMeta
 from borelax.presets import RELABELLINGS, preset
+from borelax.run_folder import read_experiment
 from borelax.tasks.gridworld import Gridworld
 
 
 @dataclass(frozen=True)
-class Options:
-    """Everything that can be set on the command line."""
+class Settings:
+    """Everything that can be set in a run."""
 
-    preset: str
-    """The values to start from: quick (minutes on a laptop) or paper (a GPU)."""
-    out: Path | None
-    """The run's folder; by default runs/DOMAIN-PRESET-RELABEL."""
-    logs: Path | None
-    """Another run's folder whose logs to use in place of collecting new ones."""
     relabel: Literal["rewards", "none"]
     """Relabel rewards (the paper's repair of MDP ambiguity), or learn from raw logs."""
     seeds: int
@@ -37,23 +32,26 @@ class Options:
     """Yardstick: give the meta-agent the exact posterior in place of the belief."""
     deterministic: bool
     """On a GPU: the same bits every time, about a tenth slower."""
+    checkpoint_seconds: float
+    """Seconds between checkpoints: the work that a crash may cost."""
     family: Gridworld
     collect: Collect
     belief: FitBelief
     meta: FitMeta
     evaluate: Evaluate
 
-    @property
-    def folder(self) -> Path:
-        """Where the run lives."""
-        exact = "-exact" if self.exact_belief else ""
-        name = f"{self.family.name}-{self.preset}-{self.relabel}{exact}"
-        return self.out or Path("runs") / name
+    def __post_init__(self) -> None:
+        """Refuse what no clock can do."""
+        require(
+            0 <= self.checkpoint_seconds < float("inf"),
+            f"checkpoint_seconds must not be negative, and is "
+            f"{self.checkpoint_seconds}.",
+        )
 
-    def experiment(self) -> Experiment:
-        """The experiment these options describe."""
+    def experiment(self, preset: str) -> Experiment:
+        """The experiment these settings describe; ``preset`` is where they began."""
         return Experiment(
-            preset=self.preset,
+            preset=preset,
             seed=self.seed,
             num_seeds=self.seeds,
             exact_belief=self.exact_belief,
@@ -64,6 +62,30 @@ class Options:
             meta=self.meta,
             evaluate=self.evaluate,
         )
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a new run starts from, and where it lives."""
+
+    preset: str
+    """The values to start from: quick (minutes on a laptop) or paper (a GPU)."""
+    out: Path | None
+    """The run's folder; by default runs/DOMAIN-PRESET-RELABEL."""
+    logs: Path | None
+    """Another run's folder whose logs to use in place of collecting new ones."""
+
+
+@dataclass(frozen=True)
+class Options(Settings, Start):
+    """Everything that can be set on the command line."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the run lives."""
+        exact = "-exact" if self.exact_belief else ""
+        name = f"{self.family.name}-{self.preset}-{self.relabel}{exact}"
+        return self.out or Path("runs") / name
 
 
 @dataclass(frozen=True)
@@ -78,19 +100,24 @@ class OracleOptions:
 def parse_domain(command: str, argv: list[str]) -> tuple[Experiment, Options]:
     """Flags of a command that starts from a domain and a preset."""
     domain, rest = _first_word(command, argv, "a domain", "gridworld")
-    defaults = _options_of(preset(domain, _value_of("--preset", rest) or "quick"))
+    name = _value_of("--preset", rest) or "quick"
+    values = _values_of(preset(domain, name))
+    defaults = Options(preset=name, out=None, logs=None, **values)
     options = _parse(Options, rest, f"borelax {command} {domain}", defaults)
-    return options.experiment(), options
+    return options.experiment(options.preset), options
 
 
-def parse_run(command: str, argv: list[str]) -> tuple[Experiment, Path]:
-    """Flags of a command that continues in a run's folder."""
-    word, rest = _first_word(command, argv, "the folder of a run", "runs/first")
-    folder = Path(word)
-    experiment = Experiment.from_json(store.read_json(folder / "experiment.json"))
-    defaults = replace(_options_of(experiment), out=folder)
-    options = _parse(Options, rest, f"borelax {command} {word}", defaults)
-    return options.experiment(), folder
+def parse_run(command: str, argv: list[str]) -> tuple[Experiment, Path, float]:
+    """Flags of a command that continues in a run's folder.
+
+    Returns the experiment, the folder and the seconds between checkpoints.
+    """
+    word, rest = _first_word(command, argv, "the folder of a run", "RUN")
+    asks_for_help = argv[0].startswith("-")
+    begun = preset("gridworld") if asks_for_help else read_experiment(Path(word))
+    defaults = Settings(**_values_of(begun))
+    settings = _parse(Settings, rest, f"borelax {command} {word}", defaults)
+    return settings.experiment(begun.preset), Path(word), settings.checkpoint_seconds
 
 
 def parse_oracle(command: str, argv: list[str]) -> tuple[Gridworld, bool]:
@@ -101,22 +128,21 @@ def parse_oracle(command: str, argv: list[str]) -> tuple[Gridworld, bool]:
     return options.family, options.recompute
 
 
-def _options_of(experiment: Experiment) -> Options:
-    return Options(
-        preset=experiment.preset,
-        out=None,
-        logs=None,
-        relabel=experiment.relabel.name,  # type: ignore[arg-type]
-        seeds=experiment.num_seeds,
-        seed=experiment.seed,
-        exact_belief=experiment.exact_belief,
-        deterministic=True,
-        family=experiment.family,
-        collect=experiment.collect,
-        belief=experiment.belief,
-        meta=experiment.meta,
-        evaluate=experiment.evaluate,
-    )
+def _values_of(experiment: Experiment) -> dict[str, Any]:
+    """The fields of ``Settings`` that an experiment stands for."""
+    return {
+        "relabel": experiment.relabel.name,
+        "seeds": experiment.num_seeds,
+        "seed": experiment.seed,
+        "exact_belief": experiment.exact_belief,
+        "deterministic": True,
+        "checkpoint_seconds": 30.0,
+        "family": experiment.family,
+        "collect": experiment.collect,
+        "belief": experiment.belief,
+        "meta": experiment.meta,
+        "evaluate": experiment.evaluate,
+    }
 
 
 def _parse(kind, argv: list[str], program: str, defaults):
@@ -135,21 +161,18 @@ def _first_word(
     if argv and not argv[0].startswith("-"):
         return argv[0], argv[1:]
     if "--help" in argv or "-h" in argv:
-        return example if what == "a domain" else _no_folder(command), argv
+        return example, argv
     raise ConfigError(
         f"`borelax {command}` needs {what}, for example: borelax {command} {example}"
     )
 
 
-def _no_folder(command: str) -> str:
-    raise ConfigError(f"Name a run to see its flags: borelax {command} RUN --help")
-
-
 def _value_of(flag: str, argv: list[str]) -> str | None:
-    """The value of one flag, needed before the others have their defaults."""
-    for i, word in enumerate(argv):
-        if word == flag and i + 1 < len(argv):
-            return argv[i + 1]
-        if word.startswith(f"{flag}="):
-            return word.split("=", 1)[1]
-    return None
+    """The last value of one flag, needed before the others have their defaults."""
+    value = None
+    for word, after in pairwise([*argv, ""]):
+        if word == flag:
+            value = after
+        elif word.startswith(f"{flag}="):
+            value = word.split("=", 1)[1]
+    return value

@@ -40,6 +40,7 @@ def run(
     *,
     logs: str | Path | None = None,
     display: ProgressDisplay | None = None,
+    checkpoint_seconds: float = 30.0,
 ) -> dict[str, Any]:
     """Run all phases in the folder ``out`` and return what results.json holds.
 
@@ -48,8 +49,10 @@ def run(
         out: The run's folder. What is done there is not done again.
         logs: Another run's folder whose logs are used in place of new ones.
         display: Where progress is shown; by default standard error.
+        checkpoint_seconds: Seconds of work that a crash may cost.
     """
-    pipeline = Pipeline(experiment, Path(out), display or ProgressDisplay())
+    display = display or ProgressDisplay()
+    pipeline = Pipeline(experiment, Path(out), display, checkpoint_seconds)
     if logs is not None:
         pipeline.folder.adopt("collect", Path(logs))
     return pipeline.results()
@@ -58,12 +61,18 @@ def run(
 class Pipeline:
     """The phases of one experiment in one folder, each worked out once, on demand."""
 
-    def __init__(self, experiment: Experiment, out: Path, display: ProgressDisplay):
+    def __init__(
+        self,
+        experiment: Experiment,
+        out: Path,
+        display: ProgressDisplay,
+        checkpoint_seconds: float = 30.0,
+    ):
         """Open or make the folder."""
         self.experiment = experiment
         self.simulator = JaxSimulator(experiment.family)
         self.spec = experiment.family.spec
-        self.folder = RunFolder(out, experiment, display)
+        self.folder = RunFolder(out, experiment, display, checkpoint_seconds)
 
     @cached_property
     def logs(self) -> TaskLogs:

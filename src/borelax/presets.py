@@ -17,7 +17,7 @@ RELABELLINGS = {"rewards": RelabelRewards(), "none": KeepAsIs()}
 """What ``--relabel`` chooses from."""
 
 META_DQN = DQN(
-    hidden=(128, 128),
+    hidden=(64, 64),
     lr=1e-3,
     decay_updates=30_000,
     discount=0.9,

@@ -51,14 +51,15 @@ class ProgressDisplay:
         rate = (done - self._first) / max(now - self._started, 1e-9)
         if self._bar is not None:
             task = self._bar.task_ids[0]
-            self._bar.update(task, completed=done, rate=f"{rate:.0f}/s", note=note())
+            self._bar.update(task, completed=done, rate=f"{rate:.3g}/s", note=note())
         elif now - self._last_line >= self.seconds_between_lines:
             self._last_line = now
             left = (self._total - done) / max(rate, 1e-9)
             self.console.print(
-                f"{self._label}: {done}/{self._total}, {rate:.0f}/s, "
+                f"{self._label}: {done}/{self._total}, {rate:.3g}/s, "
                 f"{left:.0f} s left, {note()}",
                 highlight=False,
+                soft_wrap=True,
             )
 
     def end(self) -> None:

@@ -7,7 +7,7 @@ on; if it was made from something else, that is an error which shows the differe
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import jax
 
 import borelax
-from borelax import store
+from borelax import files, manifest, store
 from borelax.errors import ConfigError, DataError
 from borelax.experiment import Experiment, differences
 from borelax.journal import FolderJournal
@@ -40,6 +40,10 @@ SETTINGS = {
     "evaluate": ("evaluate",),
 }
 """The parts of an experiment that each phase depends on, beside its inputs."""
+
+_ABOUT = "about.json"
+"""What a phase is made from; written before anything else of it."""
+_REDO = "Use those, choose another --out folder, or delete this one to redo the phase."
 
 
 @dataclass(frozen=True)
@@ -70,11 +74,13 @@ class RunFolder:
         self.seconds_between_saves = seconds_between_saves
         self.experiment = experiment.to_json()
         for phase in NAMES:
-            begun = _begun_with(self.folder(phase))
+            folder = self.folder(phase)
+            begun = _begun_with(folder)
             if begun is not None:
-                _refuse_change(self.folder(phase), begun["settings"], self._of(phase))
-        store.write_json(path / "experiment.json", self.experiment)
-        store.write_json(path / "environment.json", environment())
+                _refuse_change(folder, begun["settings"], self._of(phase), _REDO)
+        self.seconds()  # damage is worth knowing before hours of work
+        files.write_hashed_json(path / "experiment.json", self.experiment)
+        files.write_json(path / "environment.json", environment())
 
     def folder(self, phase: str) -> Path:
         """The folder of a phase."""
@@ -82,36 +88,23 @@ class RunFolder:
 
     def done(self, phase: str) -> bool:
         """Whether a phase's output is complete."""
-        return store.is_sealed(self.folder(phase))
-
-    def require_done(self, phases: tuple[str, ...]) -> None:
-        """Refuse to go on before the named phases are complete."""
-        for phase in phases:
-            self._identity(phase)
+        return manifest.is_sealed(self.folder(phase))
 
     def run(self, phase: "Phase[Output]") -> Output:
         """Read the phase's output, or make it."""
         folder = self.folder(phase.name)
         about = {
             "settings": self._of(phase.name),
-            "inputs": {name: self._identity(name) for name in phase.inputs},
+            "inputs": {n: manifest.identity(self.folder(n)) for n in phase.inputs},
         }
         begun = _begun_with(folder)
         if begun is not None:
-            _refuse_change(folder, begun, about)
+            _refuse_change(folder, begun, about, _REDO)
         if self.done(phase.name):
-            store.open_sealed(folder)
-            return phase.read(folder)
-        store.write_json(folder / "about.json", about)
-        started = time.monotonic()
-        journal = FolderJournal(
-            folder, phase.name, self.display, self.seconds_between_saves
-        )
-        try:
-            output = phase.make(journal)
-            store.seal(folder, phase.write(folder, output), about)
-        finally:
-            self._add_seconds(phase.name, time.monotonic() - started)
+            manifest.open_sealed(folder)
+            output = phase.read(folder)
+        else:
+            output = self._make(phase, about)
         store.delete_checkpoint(folder / "checkpoints")
         return output
 
@@ -120,33 +113,72 @@ class RunFolder:
         if self.done(phase):
             return
         theirs = other / NAMES[phase]
-        about = store.open_sealed(theirs)
-        _refuse_change(theirs, about["settings"], self._of(phase))
-        store.copy_sealed(theirs, self.folder(phase))
+        about = manifest.open_sealed(theirs, verify=False)
+        remedy = "Use the settings they were made with."
+        _refuse_change(theirs, about["settings"], self._of(phase), remedy)
+        manifest.copy_sealed(theirs, self.folder(phase))
 
     def seconds(self) -> dict[str, float]:
         """Wall-clock seconds spent in each phase, over all starts of the run."""
         path = self.path / "status.json"
-        if not path.exists():
+        if not files.exists(path):
             return {}
-        return store.read_json(path)["seconds"]
+        remedy = "Delete it; only the seconds spent so far are lost with it."
+        return files.read_hashed_json(path, remedy)["seconds"]
 
     def _of(self, phase: str) -> dict[str, Any]:
         """The settings that decide a phase's output, beside its inputs."""
         return {part: self.experiment[part] for part in SETTINGS[phase]}
 
-    def _identity(self, phase: str) -> str:
-        if not self.done(phase):
-            raise DataError(
-                f"{self.folder(phase)} is not complete: run "
-                f"`borelax {phase} {self.path}` first."
-            )
-        return store.identity(self.folder(phase))
+    def _make(self, phase: "Phase[Output]", about: dict[str, Any]) -> Output:
+        """Work on a phase, from its checkpoint if it has one, and seal its folder."""
+        folder, started = self.folder(phase.name), time.monotonic()
+        files.write_hashed_json(folder / _ABOUT, about)
+        journal = FolderJournal(
+            folder, phase.name, self.display, self.seconds_between_saves
+        )
+        try:
+            output = phase.make(journal)
+            names = [*phase.write(folder, output), *journal.files(), _ABOUT]
+            manifest.seal(folder, names, about)
+        finally:
+            self._add_seconds(phase.name, time.monotonic() - started)
+        return output
 
     def _add_seconds(self, phase: str, seconds: float) -> None:
         spent = self.seconds()
         spent[phase] = round(spent.get(phase, 0.0) + seconds, 3)
-        store.write_json(self.path / "status.json", {"seconds": spent})
+        files.write_hashed_json(self.path / "status.json", {"seconds": spent})
+
+
+def read_experiment(path: Path) -> Experiment:
+    """The experiment of the run in the folder ``path``."""
+    file = path / "experiment.json"
+    command = f"`borelax run DOMAIN --out {path}`"
+    if not files.exists(file):
+        raise DataError(
+            f"{path} is not the folder of a run: {file} is missing. Start one, or give "
+            f"its settings again, with {command}."
+        )
+    remedy = f"Give the run's settings again with {command}, which writes it anew."
+    content = files.read_hashed_json(file, remedy)
+    try:
+        return Experiment.from_json(content)
+    except ConfigError as error:
+        raise DataError(
+            f"{file} comes from another version. {error} {remedy}"
+        ) from error
+
+
+def require_done(path: Path, phases: Iterable[str], domain: str) -> None:
+    """Refuse to go on in ``path`` before the named phases are complete."""
+    for phase in phases:
+        if not manifest.is_sealed(path / NAMES[phase]):
+            target = f"{domain} --out {path}" if phase == "collect" else path
+            raise DataError(
+                f"{path / NAMES[phase]} is not complete: run "
+                f"`borelax {phase} {target}` first."
+            )
 
 
 def environment() -> dict[str, Any]:
@@ -162,14 +194,24 @@ def environment() -> dict[str, Any]:
 
 def _begun_with(folder: Path) -> dict[str, Any] | None:
     """Settings and inputs of a phase that was begun earlier."""
-    path = folder / "about.json"
-    return store.read_json(path) if path.exists() else None
+    if manifest.is_sealed(folder):
+        return manifest.open_sealed(folder, verify=False)
+    remedy = f"Delete the folder {folder} to start the phase over."
+    if files.exists(folder / _ABOUT):
+        return files.read_hashed_json(folder / _ABOUT, remedy)
+    if store.has_checkpoint(folder / "checkpoints"):
+        raise DataError(
+            f"{folder / _ABOUT} is missing, so what the checkpoint beside it was made "
+            f"from is not known. {remedy}"
+        )
+    return None
 
 
-def _refuse_change(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
+def _refuse_change(
+    folder: Path, old: dict[str, Any], new: dict[str, Any], remedy: str
+) -> None:
     lines = list(differences(old, new))
     if lines:
         raise ConfigError(
-            f"{folder} was begun with other settings ({'; '.join(lines)}). "
-            "Use the old settings, or another --out folder."
+            f"{folder} was begun with other settings ({'; '.join(lines)}). {remedy}"
         )

@@ -1,15 +1,16 @@
-"""The only code that writes or reads files of a run: hashed, atomic, no pickle.
+"""Arrays and pytrees on disk: hashed, atomic, no pickle.
 
-In go arrays, pytrees and JSON; out come ``.npz``, ``.safetensors`` and ``.json``
-files. A crash never leaves half a file, and damage is never read as data: every
-failure is a ``DataError`` whose sentence names the file and what to do next.
+In go arrays and pytrees; out come ``.npz`` and ``.safetensors`` files. A crash never
+leaves half a file, and damage is never read as data: every failure is a ``DataError``
+whose sentence names the file and what to do next. Beside it, ``files.py`` holds JSON
+and bytes, and ``manifest.py`` vouches for whole folders; no other code touches files.
 """
 
 import hashlib
 import io
 import math
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,8 +32,6 @@ from borelax.files import write_json as write_json
 
 Tree = TypeVar("Tree")
 
-_SCHEMA = 1
-_MANIFEST = "manifest.json"
 _CHECKPOINT = "checkpoint.safetensors"
 _MOST_PER_BYTE = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
 """How many bytes one packed byte can hold at most, per way of packing."""
@@ -116,80 +115,21 @@ def save_checkpoint(folder: Path, tree: Any, about: dict[str, Any]) -> None:
     save_tree(folder / _CHECKPOINT, tree, about)
 
 
+def has_checkpoint(folder: Path) -> bool:
+    """Whether the folder holds a checkpoint."""
+    return files.exists(folder / _CHECKPOINT)
+
+
 def load_checkpoint(folder: Path, like: Tree) -> tuple[Tree, dict[str, Any]] | None:
     """Read the folder's checkpoint, if any; ``like`` is as in ``load_tree``."""
-    path = folder / _CHECKPOINT
-    if not files.exists(path):
+    if not has_checkpoint(folder):
         return None
-    return _read_tree(path, like, "Delete it to start the phase over.")
+    return _read_tree(folder / _CHECKPOINT, like, "Delete it to start the phase over.")
 
 
 def delete_checkpoint(folder: Path) -> None:
     """Remove a phase's checkpoint, which its finished output replaces."""
-    (folder / _CHECKPOINT).unlink(missing_ok=True)
-
-
-def seal(folder: Path, names: Iterable[str], about: dict[str, Any]) -> None:
-    """Write ``manifest.json``, which says that the folder is complete.
-
-    Args:
-        folder: A phase's output.
-        names: Its files, relative to the folder. Leave out those that differ
-            between equal runs, such as wall-clock metrics: ``identity`` reads them.
-        about: Anything to remember, as JSON.
-    """
-    entries = {
-        name: files.fingerprint(files.inside(folder, name))
-        for name in sorted(set(names) - {_MANIFEST})
-    }
-    content = {"schema": _SCHEMA, "about": about, "files": entries}
-    files.write_hashed_json(folder / _MANIFEST, content)
-
-
-def is_sealed(folder: Path) -> bool:
-    """Whether the folder has a manifest: its phase has finished."""
-    return files.exists(folder / _MANIFEST)
-
-
-def open_sealed(folder: Path, verify: bool = True) -> dict[str, Any]:
-    """Check a sealed folder and return what ``seal`` was told about it.
-
-    Args:
-        folder: A phase's output.
-        verify: Whether to hash the files; if not, only their sizes are checked.
-    """
-    about, entries = _read_manifest(folder)
-    remedy = f"Delete the folder {folder} and run the phase again, or restore the file."
-    for name, (size, sha) in entries.items():
-        path = files.inside(folder, name)
-        with reading(path, "a file", remedy):
-            resized = path.stat().st_size != size
-        if resized or (verify and files.sha_of_file(path) != sha):
-            what = "size" if resized else "SHA-256"
-            raise DataError(
-                f"{path} is damaged: its {what} differs from the manifest. {remedy}"
-            )
-    return about
-
-
-def copy_sealed(source: Path, target: Path) -> None:
-    """Copy a sealed folder, its manifest last, so that half a copy is not sealed."""
-    names = [*_read_manifest(source)[1], "about.json", _MANIFEST]
-    for name in names:
-        with reading(source / name, "a file"):
-            data = (source / name).read_bytes()
-        with atomic(target / name) as file:
-            file.write(data)
-
-
-def sealed_files(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each file by its name, as the folder's manifest states it."""
-    return {name: sha for name, (_, sha) in sorted(_read_manifest(folder)[1].items())}
-
-
-def identity(folder: Path) -> str:
-    """One hash for a phase's output, of its files' names and hashes alone."""
-    return files.sha_of_json(folder / _MANIFEST, sealed_files(folder))
+    files.delete(folder / _CHECKPOINT)
 
 
 def _plain(path: Path, name: str, value: np.ndarray | jax.Array) -> np.ndarray:
@@ -295,19 +235,3 @@ def _check_fit(path: Path, found: dict[str, str], wanted: dict[str, str]) -> Non
                 f"{path} belongs to something else: leaf {name} is {there} there and "
                 f"{here} here. Use the configuration that wrote it, or delete it."
             )
-
-
-def _read_manifest(folder: Path) -> tuple[dict[str, Any], dict[str, tuple[int, str]]]:
-    """What ``seal`` was told, and the size and hash of each file."""
-    path = folder / _MANIFEST
-    if not files.exists(path):
-        raise DataError(
-            f"{folder} is not complete: it has no {_MANIFEST}. Run its phase again."
-        )
-    remedy = f"Delete the folder {folder} and run the phase again."
-    content = files.read_hashed_json(path, remedy)
-    if content.get("schema") != _SCHEMA:
-        raise DataError(f"{path} comes from another version of borelax. {remedy}")
-    with reading(path, "a manifest", remedy):
-        entries = content["files"].items()
-        return content["about"], {n: (x["bytes"], x["sha256"]) for n, x in entries}

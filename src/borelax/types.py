@@ -79,11 +79,14 @@ class Transition(eqx.Module):
 
 
 class Episodes(eqx.Module):
-    """Whole episodes in order, each with its H+1 observations stored once."""
+    """Whole episodes in order, each with its H+1 observations stored once.
 
-    obs: Shaped[Array, "*batch E H_plus_1 obs"]
+    A rollout is [E, …]; what comes before E is a batch of rollouts.
+    """
+
+    obs: Shaped[Array, "*episodes H_plus_1 obs"]
     action: Num[Array, "..."]
-    reward: Float[Array, "*batch E H"]
+    reward: Float[Array, "*episodes H"]
 
     def transitions(self) -> Transition:
         """The same steps in a row: [*batch, E*H], with obs and next_obs."""

@@ -1,6 +1,6 @@
 """What every learning agent offers. The config is the algorithm; methods are pure."""
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from jaxtyping import Array, Float, Num
 
@@ -10,6 +10,7 @@ AgentState = Any
 """A pytree: weights, targets, optimiser."""
 
 
+@runtime_checkable
 class Agent(Protocol):
     """An off-policy learner for one task; callers map it over tasks and seeds."""
 

@@ -41,9 +41,10 @@ class Standardise(eqx.Module):
     @classmethod
     def of(cls, data: Float[Array, "rows x"]) -> "Standardise":
         """Fit to the rows; a constant column is only centred."""
-        deviation = data.std(axis=0)
-        scale = jnp.where(deviation > 1e-6, 1 / jnp.maximum(deviation, 1e-6), 1.0)
-        return cls(mean=data.mean(axis=0), scale=scale)
+        mean, deviation = data.mean(axis=0), data.std(axis=0)
+        rounding = 1e-6 * jnp.maximum(1.0, jnp.abs(mean))
+        scale = jnp.where(deviation > rounding, 1 / jnp.maximum(deviation, 1e-6), 1.0)
+        return cls(mean=mean, scale=scale)
 
     def __call__(self, x: Float[Array, "x"]) -> Float[Array, "x"]:
         """Standardise one example; the statistics are data, so they are not trained."""

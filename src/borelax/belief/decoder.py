@@ -1,6 +1,7 @@
 """Decoders p(r | m, step): each knows its own likelihood."""
 
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -8,11 +9,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from borelax.agents.networks import MLP
-from borelax.types import Key, Transition
+from borelax.types import Key, Spec, Transition
 
 Latent = Float[Array, "latent"]
 
 
+@runtime_checkable
 class Decoder(Protocol):
     """Scores a whole rollout given a latent m."""
 
@@ -26,6 +28,10 @@ class Decoder(Protocol):
 
     def predict(self, latent: Latent) -> Float[Array, "features"]:
         """The prediction in a form that the policy may be shown."""
+        ...
+
+    def fitted_to(self, steps: Transition) -> "Decoder":
+        """This decoder, before training, with the statistics of steps [K]."""
         ...
 
 
@@ -78,3 +84,27 @@ class BernoulliPerCell(eqx.Module):
         logs, where agents go to goals they know, to a search.
         """
         return jax.nn.softmax(jax.nn.log_sigmoid(self.network(latent)))
+
+    def fitted_to(self, steps: Transition) -> "BernoulliPerCell":
+        """Nothing to fit."""
+        return self
+
+
+@dataclass(frozen=True)
+class CellDecoder:
+    """Settings of ``BernoulliPerCell``, for observations that are one-hot cells."""
+
+    hidden: tuple[int, ...] = (32, 32)
+    """Units of each hidden layer."""
+    threshold: float = 0.5
+    """Rewards above it count as the goal's."""
+
+    def build(self, spec: Spec, latent_size: int, *, key: Key) -> BernoulliPerCell:
+        """Fresh weights."""
+        return BernoulliPerCell(
+            spec.obs_size,
+            latent_size=latent_size,
+            hidden=self.hidden,
+            threshold=self.threshold,
+            key=key,
+        )

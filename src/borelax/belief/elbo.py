@@ -19,21 +19,36 @@ class BeliefModel(eqx.Module):
 
 
 def negative_elbo(
-    model: BeliefModel, steps: Transition, *, kl_weight: float, key: Key
+    model: BeliefModel,
+    steps: Transition,
+    *,
+    kl_weight: float,
+    decoded_steps: int = 0,
+    key: Key,
 ) -> tuple[Float[Array, ""], Metrics]:
     """-Σ_{t=0..T} ELBO_t of one rollout of T steps.
 
     ELBO_t decodes *all* T steps from one draw of m ~ q_t, and pays
-    ``kl_weight``·KL(q_t ‖ q_{t-1}) with q_{-1} = N(0, I).
+    ``kl_weight``·KL(q_t ‖ q_{t-1}) with q_{-1} = N(0, I). With ``decoded_steps`` above
+    zero, that many random steps stand for all of them: the expectation is the same.
     """
+    num_steps = steps.reward.shape[0]
+    share = 1.0
+    decoded = steps
+    if 0 < decoded_steps < num_steps:
+        key, key_steps = jr.split(key)
+        chosen = jr.choice(key_steps, num_steps, (decoded_steps,), replace=False)
+        decoded = jax.tree.map(lambda x: x[chosen], steps)
+        share = num_steps / decoded_steps
     beliefs = model.encoder.filter(steps)
     keys = jr.split(key, beliefs.mean.shape[0])
     latents = jax.vmap(lambda belief, k: belief.sample(key=k))(beliefs, keys)
-    summary = model.decoder.summarise(steps)
-    score = jax.vmap(lambda z: model.decoder.log_likelihood(z, summary))(latents)
+    summary = model.decoder.summarise(decoded)
+    score = share * jax.vmap(lambda z: model.decoder.log_likelihood(z, summary))(
+        latents
+    )
     kl = jax.vmap(gaussian_kl)(beliefs, _previous(beliefs))
     loss = -score.sum() + kl_weight * kl.sum()
-    num_steps = steps.reward.shape[0]
     return loss, {"reward_nll": -score.mean() / num_steps, "kl": kl.sum()}
 
 

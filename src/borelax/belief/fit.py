@@ -4,6 +4,7 @@ In: a source of rollouts. Out: a ``BeliefModel`` with a leading axis of seeds.
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -12,7 +13,7 @@ import jax.random as jr
 import optax
 from jaxtyping import Array, Float, Int
 
-from borelax.belief.decoder import BernoulliPerCell
+from borelax.belief.decoder import CellDecoder
 from borelax.belief.elbo import BeliefModel, negative_elbo
 from borelax.belief.encoder import Encoder
 from borelax.errors import require, require_positive, require_share
@@ -29,26 +30,6 @@ class FittingBelief(eqx.Module):
 
     model: BeliefModel
     optimiser: optax.OptState
-
-
-@dataclass(frozen=True)
-class CellDecoder:
-    """One Bernoulli per cell, for observations that are one-hot cells."""
-
-    hidden: tuple[int, ...] = (32, 32)
-    """Units of each hidden layer."""
-    threshold: float = 0.5
-    """Rewards above it count as the goal's."""
-
-    def build(self, spec: Spec, latent_size: int, *, key: Key) -> BernoulliPerCell:
-        """Fresh weights."""
-        return BernoulliPerCell(
-            spec.obs_size,
-            latent_size=latent_size,
-            hidden=self.hidden,
-            threshold=self.threshold,
-            key=key,
-        )
 
 
 @dataclass(frozen=True)
@@ -81,6 +62,8 @@ class FitBelief:
     """Units of the layer that reads r_{t+1}."""
     decoder: CellDecoder = field(default_factory=CellDecoder)
     """How rewards are decoded from m."""
+    decoded_steps: int = 0
+    """Steps of each rollout that are decoded, drawn anew per update; 0: all."""
     updates_per_chunk: int = 100
     """Updates between two looks at the metrics."""
 
@@ -90,11 +73,13 @@ class FitBelief:
         require_positive(self, "hidden_size", "state_size", "reward_size")
         require_positive(self, "updates_per_chunk")
         require_share(self, "warmup_share", "final_lr_share")
+        require(self.warmup_share < 1, "FitBelief.warmup_share must be below 1.")
         require(
             0 <= self.kl_weight < float("inf"),
             f"FitBelief.kl_weight must not be negative, and is {self.kl_weight}.",
         )
         require(self.action_size >= 0, "FitBelief.action_size must not be negative.")
+        require(self.decoded_steps >= 0, "FitBelief.decoded_steps must be 0 or more.")
         require(
             0 <= self.max_grad_norm < float("inf"),
             "FitBelief.max_grad_norm must not be negative.",
@@ -154,9 +139,13 @@ class FitBelief:
         keys = jr.split(key, self.rollouts_per_update)
 
         def loss(model: BeliefModel) -> tuple[Float[Array, ""], Metrics]:
-            losses, metrics = jax.vmap(
-                lambda s, k: negative_elbo(model, s, kl_weight=self.kl_weight, key=k)
-            )(steps, keys)
+            elbo = partial(
+                negative_elbo,
+                model,
+                kl_weight=self.kl_weight,
+                decoded_steps=self.decoded_steps,
+            )
+            losses, metrics = jax.vmap(lambda s, k: elbo(s, key=k))(steps, keys)
             return losses.mean(), jax.tree.map(jnp.mean, metrics)
 
         (value, metrics), grads = eqx.filter_value_and_grad(loss, has_aux=True)(
@@ -189,7 +178,8 @@ def _init(
 
     def one(seed: Int[Array, ""]) -> FittingBelief:
         model = fit.init_model(spec, key=jr.fold_in(key_seeds, seed))
-        model = BeliefModel(model.encoder.scaled_to(steps), model.decoder)
+        decoder = model.decoder.fitted_to(jax.tree.map(_in_a_row, steps))
+        model = BeliefModel(model.encoder.scaled_to(steps), decoder)
         weights = eqx.filter(model, eqx.is_inexact_array)
         return FittingBelief(model, fit._optimiser().init(weights))
 
@@ -211,3 +201,8 @@ def _advance(inputs, state: FittingBelief) -> tuple[FittingBelief, Metrics]:
         )
 
     return eqx.filter_vmap(of_seed)(state, jnp.arange(axis_size(state)))
+
+
+def _in_a_row(x: Array) -> Array:
+    """[rollouts, T, …] as [steps, …], in an order that mixes the rollouts."""
+    return jnp.swapaxes(x, 0, 1).reshape(-1, *x.shape[2:])

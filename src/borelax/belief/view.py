@@ -5,7 +5,7 @@ the learned belief and the exact posterior both implement it.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -20,6 +20,7 @@ from borelax.types import Transition
 Features = Float[Array, "features"]
 
 
+@runtime_checkable
 class BeliefFilter(Protocol):
     """Keeps a belief along a rollout; a pytree."""
 

@@ -1,6 +1,6 @@
 """Which oracle judges which family."""
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 
@@ -19,6 +19,7 @@ from borelax.tasks.gridworld import Gridworld
 from borelax.types import Episodes, Key
 
 
+@runtime_checkable
 class Oracle(Protocol):
     """What a run is measured against."""
 

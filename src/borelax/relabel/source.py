@@ -3,7 +3,7 @@
 A phase-2 choice (``KeepAsIs``, ``RelabelRewards``) turns logs into a ``RolloutSource``.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -16,6 +16,7 @@ from borelax.simulate.simulator import Simulator
 from borelax.types import Episodes, Key
 
 
+@runtime_checkable
 class RolloutSource(Protocol):
     """A pytree of arrays that gives random rollouts; pure."""
 
@@ -36,6 +37,7 @@ class Provenance(eqx.Module):
     maker: Int[Array, "draws E"]
 
 
+@runtime_checkable
 class Relabelling(Protocol):
     """Phase 2: how logs become training data."""
 

@@ -31,10 +31,11 @@ def print_results(results: dict[str, Any], console: Console) -> None:
             share = f"{value / best:.1%}" if best else "unknown"
             table.add_row(name, f"{value:.2f}", share)
     console.print(table)
-    console.print(_belief_line(results), highlight=False)
+    console.print(_belief_line(results), highlight=False, soft_wrap=True)
     seconds = ", ".join(f"{k} {v:.1f}" for k, v in results["wall_seconds"].items())
     total = sum(results["wall_seconds"].values())
-    console.print(f"Seconds: {seconds}; {total:.1f} in all.", highlight=False)
+    line = f"Seconds: {seconds}; {total:.1f} in all."
+    console.print(line, highlight=False, soft_wrap=True)
 
 
 def _belief_line(results: dict[str, Any]) -> str:

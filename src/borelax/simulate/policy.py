@@ -3,7 +3,7 @@
 Memory spans a whole rollout: it is not reset between episodes.
 """
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -16,6 +16,7 @@ from borelax.types import Box, Discrete, Key, Transition
 Memory = PyTree
 
 
+@runtime_checkable
 class Policy(Protocol):
     """A pytree; simulators map it over tasks along its leading axis."""
 
@@ -57,7 +58,8 @@ class AgentPolicy(eqx.Module):
 
     agent: Agent = eqx.field(static=True)
     state: Any
-    explore: Float[Array, ""]
+    explore: Float[Array, "..."]
+    """A scalar, or one number per task where policies are stacked."""
 
     def start(self) -> Memory:
         """Nothing to remember."""

@@ -1,7 +1,7 @@
 """The one seam between learning and environments."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from jaxtyping import Array, Float
 
@@ -10,6 +10,7 @@ from borelax.types import Episodes, Key, Spec, Transition
 RewardFunction = Callable[[Any, Transition], Float[Array, ""]]
 
 
+@runtime_checkable
 class Simulator(Protocol):
     """Runs policies in tasks. Learners cannot tell one simulator from another."""
 

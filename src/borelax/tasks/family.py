@@ -94,35 +94,39 @@ def check_family(family: TaskFamily, *, key: Key | None = None) -> None:
     require(spec.horizon >= 1, f"{name}.spec.horizon must be at least 1.")
     require(spec.episodes >= 1, f"{name}.spec.episodes must be at least 1.")
     require("fixed" in family.starts, f"{name}.starts must contain 'fixed'.")
-    hash(family)  # a family is a static argument of compiled functions
+    try:
+        hash(family)  # a family is a static argument of compiled functions
+    except TypeError as error:
+        raise ConfigError(
+            f"{name} cannot be hashed; make it a frozen dataclass of plain values."
+        ) from error
     for start in family.starts:
         _check_start(family, name, start, key=key)
 
 
 def _check_start(family: TaskFamily, name: str, start: str, *, key: Key) -> None:
+    size = family.spec.obs_size
+
     def one_step(key: Key) -> tuple[Array, Array]:
         key_task, key_reset, key_action, key_step = jr.split(key, 4)
         task = family.sample_task(key=key_task)
         state = family.reset(task, start, key=key_reset)
         action = family.spec.action.sample(key=key_action)
         after = family.step(task, state, action, key=key_step)
-        same = jax.tree.map(
-            lambda a, b: jnp.shape(a) == jnp.shape(b) and a.dtype == b.dtype,
-            state,
-            after,
+        require(
+            _form(state) == _form(after),
+            f"{name}.step must keep the state's structure, shapes and dtypes.",
         )
-        if not all(jax.tree.leaves(same)):
-            raise ConfigError(f"{name}.step must keep the state's shapes and dtypes.")
         obs, next_obs = family.observe(state), family.observe(after)
+        require(
+            next_obs.shape == (size,) and next_obs.dtype == jnp.float32,
+            f"{name}.observe must give float32[{size}], "
+            f"not {next_obs.dtype}{list(next_obs.shape)}.",
+        )
         reward = family.reward(task, Transition(obs, action, jnp.zeros(()), next_obs))
         return next_obs, jnp.asarray(reward)
 
     obs, reward = jax.jit(one_step)(key)
-    size = family.spec.obs_size
-    require(
-        obs.shape == (size,) and obs.dtype == jnp.float32,
-        f"{name}.observe must give float32[{size}], not {obs.dtype}{list(obs.shape)}.",
-    )
     require(
         reward.shape == () and reward.dtype == jnp.float32,
         f"{name}.reward must give a float32 scalar, "
@@ -130,8 +134,15 @@ def _check_start(family: TaskFamily, name: str, start: str, *, key: Key) -> None
     )
     finite = bool(jnp.isfinite(obs).all() & jnp.isfinite(reward))
     require(finite, f"{name} gives NaN or infinity after one random step.")
-    again = jax.jit(one_step)(key)
+    # a new function, so that JAX traces the family again and does not reuse the trace
+    again = jax.jit(lambda key: one_step(key))(key)
     require(
         bool(jnp.array_equal(again[0], obs) & jnp.array_equal(again[1], reward)),
         f"{name} gives different results for equal keys.",
     )
+
+
+def _form(state: State) -> Any:
+    """Structure, shapes and dtypes of a pytree."""
+    leaves, structure = jax.tree.flatten(state)
+    return structure, [(jnp.shape(x), jnp.result_type(x)) for x in leaves]

@@ -1,0 +1,166 @@
+"""SAC on problems whose values are known, and its CQL penalty worked by hand."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from borelax.agents.sac import SAC, SACState, cql_penalty, q_values
+from borelax.errors import ConfigError
+from borelax.learn import scan_updates
+from borelax.types import Box, Discrete, Spec, Transition
+
+AGENT = SAC(
+    hidden=(32,),
+    lr=0.003,
+    discount=0.5,
+    batch_size=64,
+    target_rate=0.1,
+    entropy_weight=0.0,
+)
+SPEC = Spec(obs_size=2, action=Box(1), horizon=4, episodes=1)
+OBS = jnp.eye(2)
+
+
+def batch_of(reward, next_index, key) -> Transition:
+    """Random actions in both states; ``reward(state, action)``; where each leads."""
+    key_state, key_action = jr.split(key)
+    state = jr.randint(key_state, (64,), 0, 2)
+    action = jr.uniform(key_action, (64, 1), minval=-1.0)
+    reward = jax.vmap(reward)(state, action[:, 0])
+    return Transition(OBS[state], action, reward, OBS[jnp.asarray(next_index)[state]])
+
+
+@eqx.filter_jit
+def train(agent: SAC, reward, next_index: tuple[int, int]) -> SACState:
+    state, _ = scan_updates(
+        agent.update,
+        agent.init(SPEC, key=jr.key(0)),
+        lambda key: batch_of(reward, next_index, key),
+        first=jnp.asarray(0),
+        num_updates=1_500,
+        key=jr.key(1),
+    )
+    return state
+
+
+def values(state: SACState, action: float) -> np.ndarray:
+    return np.asarray(q_values(state.critics, OBS, jnp.full((2, 1), action)).mean(0))
+
+
+def greedy(agent: SAC, state: SACState) -> np.ndarray:
+    act = jax.vmap(lambda o: agent.act(state, o, explore=0.0, key=jr.key(0))[0])
+    return np.asarray(act(OBS))
+
+
+def test_constant_reward_is_worth_its_discounted_sum() -> None:
+    state = train(AGENT, lambda s, a: jnp.ones(()), (0, 1))
+    np.testing.assert_allclose(values(state, 0.3), [2.0, 2.0], atol=0.1)
+
+
+def test_the_best_action_is_found_and_delayed_reward_flows_back() -> None:
+    # state 1 pays for actions near 0.5 and leads to 0; state 0 pays nothing
+    def reward(s, a):
+        return s * (1 - jnp.square(a - 0.5))
+
+    state = train(AGENT, reward, (1, 0))
+    assert greedy(AGENT, state)[1] == pytest.approx(0.5, abs=0.15)
+    # v1 = 1 + γ v0, v0 = γ v1
+    np.testing.assert_allclose(values(state, 0.5), [2 / 3, 4 / 3], atol=0.12)
+
+
+def test_entropy_is_paid_for() -> None:
+    def flat(s, a):
+        return jnp.zeros(())
+
+    keen = train(replace(AGENT, entropy_weight=0.5), flat, (0, 1))
+    # the uniform policy has entropy log 2 per step: value of the future, not of now
+    expected = 0.5 * 0.5 * np.log(2) / (1 - 0.5)
+    np.testing.assert_allclose(values(keen, 0.0), [expected] * 2, atol=0.06)
+
+
+def test_cql_penalty_worked_by_hand() -> None:
+    values = jnp.array([[[1.0]], [[3.0]]])  # two draws, one critic, one state
+    log_density = jnp.log(jnp.array([[0.5], [0.25]]))
+    by_hand = np.log((np.e / 0.5 + np.e**3 / 0.25) / 2) - 2.0
+    penalty = cql_penalty(values, log_density, jnp.array([[2.0]]))
+    assert float(penalty) == pytest.approx(by_hand, rel=1e-5)
+
+
+def test_cql_penalty_of_a_constant_is_the_volume() -> None:
+    """∫ exp(c) da over [-1, 1] is 2 exp(c), whatever the draws are weighted with."""
+    flat = jnp.full((7, 2, 3), 1.5)
+    log_density = jnp.full((7, 3), -jnp.log(2.0))
+    penalty = cql_penalty(flat, log_density, jnp.full((2, 3), 1.5))
+    assert float(penalty) == pytest.approx(np.log(2), rel=1e-5)
+
+
+def test_cql_lowers_actions_that_the_data_lack() -> None:
+    def batch(key) -> Transition:
+        steps = batch_of(lambda s, a: jnp.ones(()), (0, 1), key)
+        return replace(steps, action=jnp.abs(steps.action))  # never negative
+
+    @eqx.filter_jit
+    def trained(agent: SAC) -> SACState:
+        start = agent.init(SPEC, key=jr.key(0))
+        first = jnp.asarray(0)
+        return scan_updates(
+            agent.update, start, batch, first=first, num_updates=400, key=jr.key(1)
+        )[0]
+
+    plain = trained(AGENT)
+    careful = trained(replace(AGENT, cql_weight=1.0))
+    gap = values(careful, 0.5) - values(careful, -0.8)
+    assert (gap > 0.5).all()
+    assert (gap > values(plain, 0.5) - values(plain, -0.8) + 0.3).all()
+
+
+def test_more_critics_learn_the_same_values() -> None:
+    state = train(replace(AGENT, num_critics=4), lambda s, a: jnp.ones(()), (0, 1))
+    np.testing.assert_allclose(values(state, 0.3), [2.0, 2.0], atol=0.1)
+
+
+def test_exploring_samples_and_exploiting_does_not() -> None:
+    state = AGENT.init(SPEC, key=jr.key(0))
+    keys = jr.split(jr.key(1), 20)
+    act = lambda e: jax.vmap(lambda k: AGENT.act(state, OBS[0], explore=e, key=k))(keys)  # noqa: E731
+    assert len(np.unique(act(1.0))) == 20
+    assert len(np.unique(act(0.0))) == 1
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"lr": -1.0},
+        {"lr": float("nan")},
+        {"discount": 1.5},
+        {"hidden": ()},
+        {"num_critics": 1},
+        {"entropy_weight": -0.1},
+        {"cql_weight": float("nan")},
+        {"decay_updates": -1},
+    ],
+)
+def test_bad_values_are_refused(bad: dict) -> None:
+    with pytest.raises(ConfigError):
+        SAC(**bad)
+
+
+def test_the_step_size_decays_to_nothing() -> None:
+    agent = replace(AGENT, decay_updates=1)
+    state = agent.init(SPEC, key=jr.key(0))
+    batch = batch_of(lambda s, a: jnp.ones(()), (0, 1), jr.key(2))
+    once, _ = agent.update(state, batch, key=jr.key(3))
+    twice, _ = agent.update(once, batch, key=jr.key(3))
+    first = lambda s: np.asarray(s.actor.layers[0].weight)  # noqa: E731
+    assert not np.array_equal(first(state), first(once))
+    np.testing.assert_array_equal(first(once), first(twice))
+
+
+def test_discrete_actions_are_refused() -> None:
+    with pytest.raises(TypeError, match="DQN"):
+        SAC().init(replace(SPEC, action=Discrete(3)), key=jr.key(0))

@@ -1,0 +1,162 @@
+"""The objective, term by term, against numbers worked out with numpy."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from borelax.belief.decoder import BernoulliPerCell
+from borelax.belief.elbo import BeliefModel, gaussian_kl, negative_elbo
+from borelax.belief.encoder import Encoder, Gaussian
+from borelax.logs import TaskLogs
+from borelax.types import Discrete, Spec, Transition
+
+
+class Foretold(Encoder):
+    """An encoder whose beliefs are given, whatever happens."""
+
+    beliefs: Gaussian
+
+    def __init__(self, beliefs: Gaussian):
+        spec = Spec(obs_size=2, action=Discrete(2), horizon=2, episodes=1)
+        sizes = {"state_size": 1, "action_size": 0, "reward_size": 1}
+        super().__init__(spec, latent_size=1, hidden_size=1, **sizes, key=jr.key(0))
+        self.beliefs = beliefs
+
+    def filter(self, steps: Transition) -> Gaussian:
+        return self.beliefs
+
+
+MEANS, LOGVARS = np.array([0.3, -0.2, 1.1]), np.array([-0.4, -1.0, -2.0])
+SLOPES, OFFSETS = np.array([1.5, -0.7]), np.array([0.2, -0.1])
+KEY = jr.key(8)
+
+
+@pytest.fixture(scope="module")
+def two_steps() -> Transition:
+    """Cell 0 without the goal's reward, then cell 1 with it."""
+    return Transition(
+        obs=jnp.asarray([[1.0, 0.0], [1.0, 0.0]]),
+        action=jnp.asarray([0, 1]),
+        reward=jnp.asarray([-0.1, 1.0]),
+        next_obs=jnp.asarray([[1.0, 0.0], [0.0, 1.0]]),
+    )
+
+
+@pytest.fixture(scope="module")
+def hand_made() -> BeliefModel:
+    """Three given beliefs, and a decoder that is one line per cell."""
+    decoder = BernoulliPerCell(
+        2, latent_size=1, hidden=(), threshold=0.5, key=jr.key(0)
+    )
+    decoder = eqx.tree_at(
+        lambda d: (d.network.layers[0].weight, d.network.layers[0].bias),
+        decoder,
+        (jnp.asarray(SLOPES[:, None], jnp.float32), jnp.asarray(OFFSETS, jnp.float32)),
+    )
+    beliefs = Gaussian(
+        jnp.asarray(MEANS[:, None], jnp.float32),
+        jnp.asarray(LOGVARS[:, None], jnp.float32),
+    )
+    return BeliefModel(Foretold(beliefs), decoder)
+
+
+def kl_by_hand(mean, var, mean_q, var_q) -> float:
+    return (
+        np.log(np.sqrt(var_q / var)) + (var + (mean - mean_q) ** 2) / (2 * var_q) - 0.5
+    )
+
+
+def test_elbo_of_two_steps_by_hand(
+    hand_made: BeliefModel, two_steps: Transition
+) -> None:
+    loss, metrics = negative_elbo(hand_made, two_steps, kl_weight=0.3, key=KEY)
+
+    noise = [float(jr.normal(key, (1,))[0]) for key in jr.split(KEY, 3)]
+    log_likelihood = 0.0
+    for time in range(3):  # every one of b_0, b_1, b_2 decodes both steps
+        z = MEANS[time] + np.sqrt(np.exp(LOGVARS[time])) * noise[time]
+        chance = 1 / (1 + np.exp(-(SLOPES * z + OFFSETS)))
+        log_likelihood += np.log(1 - chance[0]) + np.log(chance[1])
+    var = np.exp(LOGVARS)
+    kl = kl_by_hand(MEANS[0], var[0], 0.0, 1.0)
+    kl += kl_by_hand(MEANS[1], var[1], MEANS[0], var[0])
+    kl += kl_by_hand(MEANS[2], var[2], MEANS[1], var[1])
+
+    np.testing.assert_allclose(loss, -log_likelihood + 0.3 * kl, rtol=1e-5)
+    np.testing.assert_allclose(metrics["kl"], kl, rtol=1e-5)
+    np.testing.assert_allclose(metrics["reward_nll"], -log_likelihood / 6, rtol=1e-5)
+
+
+def test_kl_weight_enters_linearly(
+    hand_made: BeliefModel, two_steps: Transition
+) -> None:
+    none, half, full = (
+        negative_elbo(hand_made, two_steps, kl_weight=weight, key=KEY)
+        for weight in (0.0, 0.5, 1.0)
+    )
+    kl = full[1]["kl"]
+    np.testing.assert_allclose(half[0] - none[0], 0.5 * kl, rtol=1e-4)
+    np.testing.assert_allclose(full[0] - none[0], kl, rtol=1e-4)
+    assert kl > 0.1
+
+
+def test_gradient_reaches_means_and_variances_through_the_draw(
+    hand_made: BeliefModel, two_steps: Transition
+) -> None:
+    grads = eqx.filter_grad(
+        lambda m: negative_elbo(m, two_steps, kl_weight=0.0, key=KEY)[0]
+    )(hand_made)
+    assert np.abs(grads.encoder.beliefs.mean).min() > 1e-3
+    assert np.abs(grads.encoder.beliefs.logvar).min() > 1e-3
+
+
+def test_kl_of_equals_is_zero() -> None:
+    p = Gaussian(jnp.asarray([0.4, -3.0]), jnp.asarray([1.2, -5.0]))
+    assert gaussian_kl(p, p) == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kl_equals_numerical_integration(seed: int) -> None:
+    mean_p, mean_q, logvar_p, logvar_q = jr.normal(jr.key(seed), (4, 3))
+    kl = gaussian_kl(Gaussian(mean_p, logvar_p), Gaussian(mean_q, logvar_q))
+    x = np.linspace(-40, 40, 400_001)
+
+    def log_density(mean, logvar):
+        return -0.5 * (np.log(2 * np.pi) + logvar + (x - mean) ** 2 / np.exp(logvar))
+
+    total = 0.0
+    for d in range(3):
+        p = log_density(float(mean_p[d]), float(logvar_p[d]))
+        q = log_density(float(mean_q[d]), float(logvar_q[d]))
+        total += np.trapezoid(np.exp(p) * (p - q), x)
+    np.testing.assert_allclose(kl, total, rtol=1e-4)
+
+
+def test_visit_counts_give_the_sum_over_steps(
+    model: BeliefModel, logs: TaskLogs
+) -> None:
+    rollouts = logs.episodes.transitions()
+    n, r = np.argwhere(np.asarray(rollouts.reward).max(-1) == 1)[0]
+    steps = jax.tree.map(lambda x: x[n, r], rollouts)
+    decoder, latent = model.decoder, jnp.asarray([0.5, -1.0, 2.0])
+    summary = decoder.summarise(steps)
+    assert summary.rewarded.sum() + summary.empty.sum() == 8
+    assert 0 < summary.rewarded.sum() < 8, "the rollout must test both outcomes"
+    chance = 1 / (1 + np.exp(-np.asarray(decoder.network(latent), np.float64)))
+    total = 0.0
+    for entered, reward in zip(steps.next_obs, steps.reward, strict=True):
+        p = chance[int(entered.argmax())]
+        total += np.log(p if reward == 1 else 1 - p)
+    np.testing.assert_allclose(
+        decoder.log_likelihood(latent, summary), total, rtol=1e-5
+    )
+
+
+def test_prediction_is_the_chance_per_cell_normalised(model: BeliefModel) -> None:
+    latent = jnp.asarray([0.5, -1.0, 2.0])
+    chance = jax.nn.sigmoid(model.decoder.network(latent))
+    expected = chance / chance.sum()
+    np.testing.assert_allclose(model.decoder.predict(latent), expected, rtol=1e-5)

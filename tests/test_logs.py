@@ -1,0 +1,66 @@
+"""Logs on disk are the logs."""
+
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from borelax import store
+from borelax.agents.dqn import DQN
+from borelax.collect.collect import Collect
+from borelax.errors import DataError
+from borelax.logs import TaskLogs, read_episodes, read_logs, write_logs
+from borelax.tasks.gridworld import Gridworld
+
+
+def arrays(tree) -> list[np.ndarray]:
+    return [np.asarray(x) for x in jax.tree.leaves(eqx.filter(tree, eqx.is_array))]
+
+
+def assert_same(one, other) -> None:
+    for a, b in zip(arrays(one), arrays(other), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+def test_written_and_read_is_the_same(
+    tmp_path: Path, logs: TaskLogs, world: Gridworld
+) -> None:
+    names = write_logs(tmp_path, logs)
+    assert sorted(names) == sorted(path.name for path in tmp_path.iterdir())
+    collect = Collect(num_tasks=5, agent=DQN(hidden=(8,), batch_size=8))
+    like = collect.policies_like(world.spec)
+    read = read_logs(tmp_path, world.all_tasks(), like)
+    assert_same(read, logs)
+    assert jax.tree.structure(read) == jax.tree.structure(logs)
+    assert read.policies.agent == logs.policies.agent
+
+
+def test_logs_without_policies(tmp_path: Path, logs: TaskLogs) -> None:
+    bare = TaskLogs(logs.tasks, logs.episodes)
+    assert "policies.safetensors" not in write_logs(tmp_path, bare)
+    read = read_logs(tmp_path, logs.tasks, None)
+    assert read.policies is None
+    assert_same(read, bare)
+
+
+def test_each_task_has_its_own_file(tmp_path: Path, logs: TaskLogs) -> None:
+    write_logs(tmp_path, logs)
+    own = read_episodes(tmp_path / "task-003.npz")
+    assert_same(own, jax.tree.map(lambda x: x[3], logs.episodes))
+
+
+def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
+    store.save_arrays(tmp_path / "x.npz", {"obs": np.zeros(3)})
+    with pytest.raises(DataError, match="has no action, reward: not a log file"):
+        read_episodes(tmp_path / "x.npz")
+
+
+def test_counts_and_bytes(logs: TaskLogs) -> None:
+    assert (logs.num_tasks, logs.num_rollouts) == (5, 6)
+    episodes = 5 * 6 * 2
+    assert logs.nbytes == episodes * (5 * 9 * 1 + 4 * 4 + 4 * 4)
+    assert logs.episodes.obs.dtype == jnp.uint8
