@@ -4,6 +4,7 @@
 by one. What is already in the folder is read, not made again.
 """
 
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,13 @@ from borelax.evaluate.evaluate import returns_per_episode, summarise_returns
 from borelax.experiment import Experiment
 from borelax.logs import TaskLogs, read_episodes, read_logs, write_episodes, write_logs
 from borelax.meta.policy import BeliefPolicy
-from borelax.oracles.oracle import oracle_of
+from borelax.oracles.oracle import Oracle, oracle_of
 from borelax.progress import ProgressDisplay
 from borelax.relabel.source import Provenance, RolloutSource
 from borelax.run_folder import Phase, RunFolder
 from borelax.simulate.jax_simulator import JaxSimulator
-from borelax.tasks.family import draw_tasks
-from borelax.types import Episodes, Key
+from borelax.tasks.family import FiniteFamily, draw_tasks
+from borelax.types import Episodes, Key, axis_size
 
 STREAMS = ("tasks", "test tasks", "collect", "relabel", "belief", "meta", "evaluate")
 """Streams of randomness, each folded in by its place: append, never reorder."""
@@ -131,7 +132,7 @@ class Pipeline:
     def beliefs(self) -> BeliefFilter:
         """What the meta-agent is given: the learned belief, or the exact one [S]."""
         if self.experiment.exact_belief:
-            return oracle_of(self.experiment.family).exact_belief(self.num_seeds)
+            return self.oracle.exact_belief(self.num_seeds)
         return LearnedBelief(self.model, self.experiment.meta.view)
 
     @cached_property
@@ -174,10 +175,9 @@ class Pipeline:
     def results(self) -> dict[str, Any]:
         """All phases; writes results.json."""
         returns = summarise_returns(returns_per_episode(self.rollouts))
-        oracle = oracle_of(self.experiment.family)
         model = None if self.experiment.exact_belief else self.model
-        values = oracle.values()
-        best = values["bayes_optimal"]
+        values = self.oracle.values()
+        best = values["bayes_optimal"] if self._tests_every_task() else None
         results = {
             "domain": self.experiment.family.name,
             "preset": self.experiment.preset,
@@ -187,13 +187,26 @@ class Pipeline:
             "return": returns,
             "oracle": values,
             "fraction_of_bayes_optimal": best and returns["mean"] / best,
-            "belief": oracle.judge_belief(
+            "belief": self.oracle.judge_belief(
                 model, self.rollouts, key=self.key("evaluate")
             ),
             "wall_seconds": self.folder.seconds(),
         }
         store.write_json(self.folder.path / "results.json", results)
         return results
+
+    @cached_property
+    def oracle(self) -> Oracle:
+        """What the test's number of episodes is worth to the best possible agents."""
+        family, tested = self.experiment.family, self.experiment.evaluate.episodes
+        return oracle_of(replace(family, episodes=tested or family.episodes))
+
+    def _tests_every_task(self) -> bool:
+        """Of a finite family: only then is the mean return an expectation."""
+        family = self.experiment.family
+        if not isinstance(family, FiniteFamily):
+            return True
+        return self.experiment.evaluate.num_tasks == axis_size(family.all_tasks())
 
     @property
     def num_seeds(self) -> int:
