@@ -17,7 +17,7 @@ RELABELLINGS = {"rewards": RelabelRewards(), "none": KeepAsIs()}
 """What ``--relabel`` chooses from."""
 
 META_DQN = DQN(
-    hidden=(64, 64),
+    hidden=(128, 128),
     lr=1e-3,
     decay_updates=30_000,
     discount=0.9,
@@ -75,7 +75,7 @@ def gridworld_quick() -> Experiment:
             parts=8,
             updates=12_000,
             view=BeliefView(latent=True, decoded=True),
-            agent=replace(META_DQN, decay_updates=12_000),
+            agent=replace(META_DQN, hidden=(64, 64), decay_updates=12_000),
         ),
     )
 
