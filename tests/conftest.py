@@ -68,9 +68,22 @@ class KeepAt(Journal):
             self.kept = jax.tree.map(jnp.copy, state), done
 
 
+class Alike(Journal):
+    """Notes how the seeds begin, then gives all of them the first one's state."""
+
+    def resume(self, state):
+        self.first = jax.tree.map(jnp.copy, state)
+        return jax.tree.map(lambda x: jnp.broadcast_to(x[:1], x.shape), state), 0
+
+
 @pytest.fixture(scope="session")
 def keep_at() -> type[KeepAt]:
     return KeepAt
+
+
+@pytest.fixture
+def alike() -> Alike:
+    return Alike()
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,7 @@
 """The objective, term by term, against numbers worked out with numpy."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -101,6 +103,23 @@ def test_kl_weight_enters_linearly(
     np.testing.assert_allclose(half[0] - none[0], 0.5 * kl, rtol=1e-4)
     np.testing.assert_allclose(full[0] - none[0], kl, rtol=1e-4)
     assert kl > 0.1
+
+
+def test_some_steps_stand_for_all_of_them(
+    hand_made: BeliefModel, two_steps: Transition
+) -> None:
+    """One random step of the two, counted twice: the same in expectation."""
+
+    def losses(decoded_steps: int) -> np.ndarray:
+        elbo = partial(negative_elbo, kl_weight=0.3, decoded_steps=decoded_steps)
+        one = jax.jit(jax.vmap(lambda key: elbo(hand_made, two_steps, key=key)[0]))
+        return np.asarray(one(jr.split(jr.key(1), 20_000)))
+
+    some, all_ = losses(1), losses(0)
+    error = np.sqrt((some.var() + all_.var()) / 20_000)
+    assert abs(some.mean() - all_.mean()) < 4 * error
+    assert some.std() > 1.1 * all_.std(), "it must have been a random step"
+    np.testing.assert_array_equal(losses(2), all_)
 
 
 def test_gradient_reaches_means_and_variances_through_the_draw(

@@ -95,6 +95,11 @@ def test_rewards_are_those_of_each_task(
     np.testing.assert_array_equal(trained.episodes.reward, expected)
 
 
+def test_agents_begin_with_weights_of_their_own(logs: TaskLogs) -> None:
+    for leaf in jax.tree.leaves(logs.policies.state.q):
+        assert len(np.unique(leaf[:, 0], axis=0)) == 5
+
+
 def test_equal_keys_give_equal_bits(simulator: JaxSimulator, trained: TaskLogs) -> None:
     assert eqx.tree_equal(collect(simulator, 5), trained)
 

@@ -92,12 +92,19 @@ def test_window_holds_the_sources_rollouts_with_beliefs(
             assert eqx.tree_equal(found, expected)
 
 
-def test_equal_keys_give_equal_bits_and_seeds_differ(
+def test_equal_keys_give_equal_bits(
     source: RolloutSource, exact: BeliefFilter, world: Gridworld, trained
 ) -> None:
     assert eqx.tree_equal(FIT(source, exact, world.spec, key=KEY), trained)
-    for leaf in jax.tree.leaves(trained.q):
-        assert (leaf[0] != leaf[1]).any()
+
+
+def test_seeds_begin_with_other_weights_and_learn_from_other_data(
+    source: RolloutSource, exact: BeliefFilter, world: Gridworld, alike
+) -> None:
+    from_one_start = FIT(source, exact, world.spec, key=KEY, journal=alike)
+    for state in (alike.first, from_one_start):
+        for leaf in jax.tree.leaves(state.q):
+            assert (leaf[0] != leaf[1]).any()
 
 
 def test_resumed_equals_uninterrupted(
