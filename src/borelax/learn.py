@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -57,6 +58,19 @@ def sample_steps(
         action=episodes.action[r, e, t],
         reward=episodes.reward[r, e, t],
         next_obs=episodes.obs[r, e, t + 1].astype(jnp.float32),
+    )
+
+
+@eqx.filter_jit(donate="all-except-first")
+def write_rollouts(
+    new_and_row: tuple[Episodes, Int[Array, ""]], episodes: Episodes
+) -> Episodes:
+    """Write rollouts [N, r, …] over those of [N, R, …] from ``row`` on, in place."""
+    new, row = new_and_row
+    return jax.tree.map(
+        lambda old, x: jax.lax.dynamic_update_slice_in_dim(old, x, row, axis=1),
+        episodes,
+        new,
     )
 
 

@@ -13,7 +13,7 @@ import jax.random as jr
 import optax
 from jaxtyping import Array, Float, Int
 
-from borelax.agents.networks import MLP, Standardise, move_towards
+from borelax.agents.networks import MLP, Standardise, adam, move_towards
 from borelax.errors import require, require_positive, require_share
 from borelax.types import Discrete, Key, Metrics, Spec, Transition
 
@@ -107,9 +107,7 @@ class DQN:
         return new, {"td_error": error, "q_mean": q_mean}
 
     def _optimiser(self) -> optax.GradientTransformation:
-        if self.decay_updates == 0:
-            return optax.adam(self.lr)
-        return optax.adam(optax.cosine_decay_schedule(self.lr, self.decay_updates))
+        return adam(self.lr, self.decay_updates)
 
 
 def double_q_value(

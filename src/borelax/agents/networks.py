@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import optax
 from jaxtyping import Array, Float, PyTree
 
 from borelax.types import Key
@@ -50,6 +51,13 @@ class Standardise(eqx.Module):
         """Standardise one example; the statistics are data, so they are not trained."""
         mean, scale = jax.lax.stop_gradient((self.mean, self.scale))
         return (x - mean) * scale
+
+
+def adam(lr: float, decay_updates: int) -> optax.GradientTransformation:
+    """Adam; with ``decay_updates`` above zero its step size falls to zero (cosine)."""
+    if decay_updates == 0:
+        return optax.adam(lr)
+    return optax.adam(optax.cosine_decay_schedule(lr, decay_updates))
 
 
 def move_towards(old: PyTree, new: PyTree, rate: float) -> PyTree:

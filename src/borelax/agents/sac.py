@@ -14,7 +14,7 @@ import optax
 from jaxtyping import Array, Float
 
 from borelax.agents.distributions import TanhGaussian
-from borelax.agents.networks import MLP, Standardise, move_towards
+from borelax.agents.networks import MLP, Standardise, adam, move_towards
 from borelax.errors import require, require_positive, require_share
 from borelax.types import Box, Key, Metrics, Spec, Transition
 
@@ -179,9 +179,7 @@ class SAC:
         return cql_penalty(values, log_density, data_values)
 
     def _optimiser(self) -> optax.GradientTransformation:
-        if self.decay_updates == 0:
-            return optax.adam(self.lr)
-        return optax.adam(optax.cosine_decay_schedule(self.lr, self.decay_updates))
+        return adam(self.lr, self.decay_updates)
 
 
 def q_values(

@@ -15,7 +15,13 @@ from jaxtyping import Array, Int
 
 from borelax.agents.dqn import DQN
 from borelax.errors import require, require_positive, require_share
-from borelax.learn import Journal, run_chunks, sample_steps, scan_updates
+from borelax.learn import (
+    Journal,
+    run_chunks,
+    sample_steps,
+    scan_updates,
+    write_rollouts,
+)
 from borelax.logs import TaskLogs
 from borelax.simulate.policy import AgentPolicy, RandomPolicy
 from borelax.simulate.simulator import Simulator
@@ -119,7 +125,7 @@ class Collect:
             key=key_act,
         )
         row = self.pool_rollouts + i * self.rollouts_per_iteration
-        episodes = _write((new, jnp.asarray(row)), state.episodes)
+        episodes = write_rollouts((new, jnp.asarray(row)), state.episodes)
         filled = jnp.asarray(row + self.rollouts_per_iteration)
         agents, metrics = _learn(state.agents, episodes, filled, self, key_learn)
         metrics["return"] = new.reward.sum((2, 3)).mean()
@@ -147,16 +153,6 @@ class Collect:
 def _init(agent: DQN, spec: Spec, num_tasks: int, key: Key) -> Any:
     keys = jax.vmap(lambda n: jr.fold_in(key, n))(jnp.arange(num_tasks))
     return eqx.filter_vmap(lambda k: agent.init(spec, key=k))(keys)
-
-
-@eqx.filter_jit(donate="all-except-first")
-def _write(place: tuple[Episodes, Int[Array, ""]], episodes: Episodes) -> Episodes:
-    new, row = place
-    return jax.tree.map(
-        lambda old, x: jax.lax.dynamic_update_slice_in_dim(old, x, row, axis=1),
-        episodes,
-        new,
-    )
 
 
 @eqx.filter_jit

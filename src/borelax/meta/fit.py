@@ -16,7 +16,13 @@ from borelax.agents.dqn import DQN
 from borelax.agents.networks import Standardise
 from borelax.belief.view import BeliefFilter, BeliefView
 from borelax.errors import require_positive
-from borelax.learn import Journal, run_chunks, sample_steps, scan_updates
+from borelax.learn import (
+    Journal,
+    run_chunks,
+    sample_steps,
+    scan_updates,
+    write_rollouts,
+)
 from borelax.relabel.source import RolloutSource
 from borelax.relabel.states import relabel_states
 from borelax.types import Episodes, Key, Metrics, Spec, axis_size
@@ -109,7 +115,7 @@ class Window:
             new = _encode(self.source, self.beliefs, size, jnp.asarray(draw), self.key)
             if self.steps is None:
                 self.steps = _empty(new, self.fit.parts)
-            self.steps = _place((new, jnp.asarray(part * size)), self.steps)
+            self.steps = write_rollouts((new, jnp.asarray(part * size)), self.steps)
             self.draws[part] = draw
         assert self.steps is not None  # there is at least one part
         return self.steps
@@ -139,16 +145,6 @@ def _encode(source, beliefs, size: int, draw: Int[Array, ""], key: Key) -> Episo
         return jax.vmap(lambda r: relabel_states(belief, r))(rollouts)
 
     return eqx.filter_vmap(of_seed)(beliefs, jnp.arange(axis_size(beliefs)))
-
-
-@eqx.filter_jit(donate="all-except-first")
-def _place(part: tuple[Episodes, Int[Array, ""]], whole: Episodes) -> Episodes:
-    new, row = part
-    return jax.tree.map(
-        lambda old, x: jax.lax.dynamic_update_slice_in_dim(old, x, row, axis=1),
-        whole,
-        new,
-    )
 
 
 @eqx.filter_jit
