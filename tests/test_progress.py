@@ -58,3 +58,9 @@ def test_a_display_is_used_for_one_phase_after_another():
         display.end()
         display.end()  # an error after the end may end it again
     assert "collect" in out.getvalue() and "meta" in out.getvalue()
+
+
+def test_on_a_narrow_terminal_counts_are_not_cut_for_the_metrics():
+    out, notes = io.StringIO(), []
+    shown(ProgressDisplay(Console(file=out, force_terminal=True, width=80)), notes)
+    assert "4/5" in out.getvalue() and notes == []

@@ -50,8 +50,9 @@ class ProgressDisplay:
         now = time.monotonic()
         rate = (done - self._first) / max(now - self._started, 1e-9)
         if self._bar is not None:
-            task = self._bar.task_ids[0]
-            self._bar.update(task, completed=done, rate=f"{rate:.3g}/s", note=note())
+            task, wide = self._bar.task_ids[0], self.console.width >= 110
+            text = note() if wide else ""  # counts and times come first
+            self._bar.update(task, completed=done, rate=f"{rate:.3g}/s", note=text)
         elif now - self._last_line >= self.seconds_between_lines:
             self._last_line = now
             left = (self._total - done) / max(rate, 1e-9)
