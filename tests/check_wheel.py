@@ -13,7 +13,8 @@ import zipfile
 from importlib.metadata import version
 from pathlib import Path
 
-INSIDE = {"borelax/py.typed", "borelax/oracles/solved.json", "borelax/__main__.py"}
+INSIDE = {"borelax/py.typed", "borelax/__main__.py"}
+INSIDE |= {f"borelax/oracles/{name}.json" for name in ("solved", "searched")}
 TINY = ("run", "gridworld", "--preset", "tiny", "--no-deterministic", "--out", "out")
 CACHE = Path(tempfile.gettempdir()) / f"borelax-tests-jax-{version('jax')}"
 

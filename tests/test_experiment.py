@@ -1,12 +1,15 @@
 """Laws of experiments: JSON and back is identity, and nonsense is refused in words."""
 
 import json
+import re
 from dataclasses import fields, is_dataclass, replace
 
 import pytest
 
 from borelax.agents.dqn import DQN
-from borelax.belief.fit import CellDecoder, FitBelief
+from borelax.agents.sac import SAC
+from borelax.belief.decoder import CellDecoder
+from borelax.belief.fit import FitBelief
 from borelax.belief.view import BeliefView
 from borelax.collect.collect import Collect
 from borelax.errors import ConfigError
@@ -14,16 +17,17 @@ from borelax.evaluate.evaluate import Evaluate
 from borelax.experiment import PARTS, Experiment, differences
 from borelax.meta.fit import FitMeta
 from borelax.presets import PRESETS, RELABELLINGS, preset
-from borelax.relabel.rewards import KeepAsIs
+from borelax.relabel.policies import ReplayPolicies
+from borelax.relabel.rewards import KeepAsIs, RelabelRewards
 from borelax.tasks.gridworld import Gridworld
 
 ALL = [(domain, name) for domain, presets in PRESETS.items() for name in presets]
 NAN, INF = float("nan"), float("inf")
 
 
-def changed(path, value):
-    """The JSON of the tiny experiment with one value replaced, deep inside."""
-    content = preset("gridworld", "tiny").to_json()
+def changed(path, value, domain="gridworld"):
+    """The JSON of a tiny experiment with one value replaced, deep inside."""
+    content = preset(domain, "tiny").to_json()
     inner = content
     *outer, last = path.split(".")
     for name in outer:
@@ -42,7 +46,11 @@ def leaves(part, path=""):
             yield here, value
 
 
-LEAVES = dict(leaves(preset("gridworld", "tiny")))
+LEAVES = {
+    (domain, path): value
+    for domain in ("gridworld", "escape-room")
+    for path, value in leaves(preset(domain, "tiny"))
+}
 
 
 @pytest.mark.parametrize(("domain", "name"), ALL)
@@ -62,7 +70,7 @@ def test_each_relabelling_comes_back(relabel):
 
 
 def test_every_part_can_be_named():
-    found = {type(preset(*names)) for names in ALL}
+    found = set()
 
     def walk(part):
         found.add(type(part))
@@ -72,7 +80,7 @@ def test_every_part_can_be_named():
 
     for names in ALL:
         walk(preset(*names))
-    assert found - {Experiment} | {KeepAsIs} == set(PARTS)
+    assert found - {Experiment} == set(PARTS)
 
 
 @pytest.mark.parametrize(
@@ -95,9 +103,20 @@ def test_every_part_can_be_named():
         ("meta.agent.hidden", 16, "DQN.hidden must be a list, each a whole number"),
         ("meta.agent.hidden", "16", "DQN.hidden must be a list, each a whole number"),
         ("meta.agent.hidden", [16, 0.5], "DQN.hidden must be a list"),
-        ("meta.agent", 16, "FitMeta.agent must be a DQN, not 16"),
-        ("meta.agent", Evaluate, "FitMeta.agent must be a DQN"),
-        ("relabel", None, "must be a RelabelRewards or a KeepAsIs, not None"),
+        ("meta.agent", 16, "FitMeta.agent must be a DQN or a SAC, not 16"),
+        ("collect.agent", Evaluate, "Collect.agent must be a DQN or a SAC, not Eval"),
+        (
+            "relabel",
+            None,
+            "must be a RelabelRewards or a ReplayPolicies or a KeepAsIs, not None",
+        ),
+        ("belief.decoder", [], "must be a CellDecoder or a StepDecoder, not ()"),
+        (
+            "family",
+            Evaluate,
+            "Experiment.family must be a Gridworld or a SemiCircle or a Wind or a "
+            "WindHard or a EscapeRoom, not Eval",
+        ),
         ("seed", "0", "Experiment.seed must be a whole number"),
         ("preset", 7, "Experiment.preset must be text"),
     ],
@@ -105,7 +124,7 @@ def test_every_part_can_be_named():
 def test_json_that_is_no_experiment_is_refused(path, value, sentence):
     if value is Evaluate:  # a part, but not one that belongs here
         value = preset("gridworld", "tiny").to_json()["evaluate"]
-    with pytest.raises(ConfigError, match=sentence.replace(".", r"\.")):
+    with pytest.raises(ConfigError, match=re.escape(sentence)):
         Experiment.from_json(changed(path, value))
 
 
@@ -124,12 +143,12 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("path", LEAVES)
-def test_no_field_takes_a_value_of_another_type(path):
+@pytest.mark.parametrize(("domain", "path"), LEAVES)
+def test_no_field_takes_a_value_of_another_type(domain, path):
     name = path.split(".")[-1]
-    for wrong in WRONG[type(LEAVES[path])]:
+    for wrong in WRONG[type(LEAVES[domain, path])]:
         with pytest.raises(ConfigError, match=f"{name} must be|Unknown part None"):
-            Experiment.from_json(changed(path, wrong))
+            Experiment.from_json(changed(path, wrong, domain))
 
 
 def test_differences_name_each_value_that_changed():
@@ -144,6 +163,7 @@ def test_differences_name_each_value_that_changed():
     assert list(differences(old.to_json(), new.to_json())) == [
         "seed: 0 -> 4",
         "relabel.kind: RelabelRewards -> KeepAsIs",
+        "relabel.all_share: 0.0 -> None",
         "meta.agent.hidden: [8] -> [8, 8]",
     ]
     assert list(differences({"a": 1}, {"b": {"c": 2}})) == [
@@ -188,12 +208,60 @@ def test_nonsense_is_refused_when_it_is_made(make):
     assert sentence[0].isupper() and sentence.endswith(".") and "\n" not in sentence
 
 
+CELLS, STEPS = preset("gridworld", "tiny"), preset("escape-room", "tiny")
+RING = preset("semicircle", "tiny")
+MISFITS = {
+    "rewards of other transitions": (
+        lambda: replace(STEPS, relabel=RelabelRewards()),
+        "escape-room differ in their transitions.*--relabel policies or --relabel none",
+    ),
+    "DQN collects in a box": (
+        lambda: replace(RING, collect=replace(RING.collect, agent=DQN())),
+        "Collect.agent is DQN, and semicircle has continuous actions; use SAC",
+    ),
+    "DQN is deployed in a box": (
+        lambda: replace(RING, meta=replace(RING.meta, agent=DQN())),
+        "FitMeta.agent is DQN, and semicircle has continuous actions; use SAC",
+    ),
+    "SAC on a grid": (
+        lambda: replace(CELLS, collect=replace(CELLS.collect, agent=SAC())),
+        "Collect.agent is SAC, and gridworld has discrete actions; use DQN",
+    ),
+    "cells off the grid": (
+        lambda: replace(RING, belief=replace(RING.belief, decoder=CellDecoder())),
+        "CellDecoder reads one-hot cells, and semicircle has none; use StepDecoder",
+    ),
+    "expected by no decoder": (
+        lambda: replace(
+            RING, exact_belief=True, meta=replace(RING.meta, expected_rewards=True)
+        ),
+        "leave out --exact-belief or --meta.expected-rewards",
+    ),
+    "no one to visit": (
+        lambda: replace(STEPS, collect=replace(STEPS.collect, num_tasks=1)),
+        "Collect.num_tasks is 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "sentence"), MISFITS.values(), ids=MISFITS)
+def test_parts_that_do_not_fit_together_are_refused(make, sentence):
+    with pytest.raises(ConfigError, match=rf"{sentence}.*\.$"):
+        make()
+
+
+def test_policies_may_be_replayed_in_every_domain():
+    for domain in PRESETS:
+        replace(preset(domain, "tiny"), relabel=ReplayPolicies(all_share=1.0))
+
+
 def test_one_task_will_do_without_relabelling():
     Experiment(collect=Collect(num_tasks=1), relabel=KeepAsIs())
 
 
 @pytest.mark.parametrize("names", [("moon", "tiny"), ("gridworld", "huge")])
 def test_unknown_presets_are_refused_with_the_known_ones(names):
-    known = r"choose from (gridworld|quick, paper, tiny)\."
+    domains = "gridworld, semicircle, wind, wind-hard, escape-room"
+    known = rf"choose from ({domains}|quick, paper, tiny)\."
     with pytest.raises(ConfigError, match=known):
         preset(*names)

@@ -10,9 +10,11 @@ a layer nothing is imported, but for the pairs in ``SIDEWAYS``, each for a reaso
 - ``relabel.states`` puts a belief beside each observation, so it names the belief's
   interface, ``belief.view``; training (``meta.fit``) and the deployed policy
   (``meta.policy``) both use it, so that they build the same hyper-states.
-- ``presets`` are values of ``experiment``; ``pipeline`` works in a ``run_folder``,
-  which keeps a ``journal``, and all three show ``progress``; ``__main__`` is ``cli``,
-  which reads ``options``.
+- ``presets_gridworld`` and ``presets_plane`` hold values of ``experiment``, which
+  ``presets`` looks up by name.
+- ``pipeline`` works in a ``run_folder``, which keeps a ``journal``, and all three show
+  ``progress``; ``bench`` shows it too, and notes a run's environment.
+- ``__main__`` is ``cli``, which reads ``options``.
 
 ``borelax/__init__.py`` names the public functions wherever they live, lazily.
 """
@@ -44,8 +46,8 @@ LAYERS = [
     "tasks agents learn files manifest store logs",
     "simulate",
     "collect relabel belief meta evaluate",
-    "oracles experiment presets",
-    "progress journal run_folder pipeline report",
+    "oracles experiment presets presets_gridworld presets_plane outputs",
+    "progress journal run_folder pipeline bench report",
     "options cli __main__",
 ]
 LAYER_OF = {name: i for i, layer in enumerate(LAYERS) for name in layer.split()}
@@ -57,10 +59,13 @@ SIDEWAYS = {
     "relabel.states": {"belief.view"},
     "meta.fit": {"belief.view", "relabel.source", "relabel.states"},
     "meta.policy": {"belief.view", "relabel.states"},
-    "presets": {"experiment"},
+    "presets": {"experiment", "presets_gridworld", "presets_plane"},
+    "presets_gridworld": {"experiment"},
+    "presets_plane": {"experiment"},
     "journal": {"progress"},
     "run_folder": {"journal", "progress"},
     "pipeline": {"run_folder", "progress"},
+    "bench": {"run_folder", "progress"},
     "cli": {"options"},
     "__main__": {"cli"},
 }
@@ -138,8 +143,9 @@ FRESH = """
 import importlib, json, pkgutil, sys
 import borelax
 seen = {"package": sorted(sys.modules)}
-for phase in ("collect.collect", "relabel.rewards", "belief.fit", "meta.fit",
-              "meta.policy", "evaluate.evaluate", "simulate.jax_simulator"):
+for phase in ("collect.collect", "relabel.rewards", "relabel.policies", "belief.fit",
+              "meta.fit", "meta.policy", "evaluate.evaluate",
+              "simulate.jax_simulator"):
     importlib.import_module(f"borelax.{phase}")
 seen["phases"] = sorted(sys.modules)
 importlib.import_module("borelax.pipeline")

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,10 +14,13 @@ import pytest
 import borelax
 from borelax import manifest, store
 from borelax.belief.fit import FitBelief
+from borelax.belief.view import FrozenBelief
 from borelax.collect.collect import Collect
 from borelax.evaluate.evaluate import Evaluate
 from borelax.logs import read_episodes
 from borelax.meta.fit import FitMeta
+from borelax.meta.policy import BeliefPolicy
+from borelax.pipeline import Pipeline
 from borelax.progress import Quiet
 from borelax.run_folder import NAMES, RunFolder, read_experiment
 from tests.tiny_run import (
@@ -24,6 +28,7 @@ from tests.tiny_run import (
     compiled_quickly,
     copy_finished,
     finished,
+    note_tests,
     run_tiny,
     shas,
     work_out,
@@ -62,10 +67,13 @@ def check_schema(results: dict[str, Any], *, seeds: int, exact_belief: bool) -> 
         "thompson_per_episode",
         "thompson_per_step",
         "exact",
+        "on_test_tasks",
     }
+    assert oracle["on_test_tasks"] == oracle["bayes_optimal"], "all tasks are tested"
     share = returns["mean"] / oracle["bayes_optimal"]
     assert results["fraction_of_bayes_optimal"] == pytest.approx(share)
     assert results["belief"]["posterior_error"] >= 0
+    assert np.isfinite(results["belief"]["frozen_return"])
     assert all(seconds >= 0 for seconds in results["wall_seconds"].values())
 
 
@@ -156,9 +164,34 @@ def test_the_exact_belief_needs_no_learned_one(tmp_path, capsys):
     assert run_tiny(out, "--exact-belief") == 0
     results = results_of(out)
     check_schema(results, seeds=1, exact_belief=True)
-    assert results["belief"] == {"posterior_error": 0.0}
+    assert results["belief"].keys() == {"posterior_error", "frozen_return"}
+    assert results["belief"]["posterior_error"] == 0
     assert not (out / "3-belief").exists()
     assert "given the exact posterior" in capsys.readouterr().out
+
+
+def test_the_frozen_return_is_that_of_the_same_agents_at_the_prior(
+    tmp_path, monkeypatch
+):
+    tests = note_tests(monkeypatch)
+    with compiled_quickly():
+        pipeline = Pipeline(EXPERIMENT, copy_finished(tmp_path), Quiet())
+        results = pipeline.results()
+    (frozen,) = (asked for asked, _ in tests if isinstance(asked, BeliefPolicy))
+    assert isinstance(frozen.belief, FrozenBelief)
+    unfrozen = replace(frozen, belief=frozen.belief.belief)
+    assert eqx.tree_equal(unfrozen, pipeline.policies)
+    assert results["belief"]["frozen_return"] == 4 * 15
+
+
+def test_some_goals_are_not_worth_what_all_goals_are(tmp_path, capsys):
+    """A mean over a part of a finite family is no expectation: nothing to divide by."""
+    folder = copy_finished(tmp_path, without=("5-evaluate",))
+    assert run_tiny(folder, "--evaluate.num-tasks", 5) == 0
+    results = results_of(folder)
+    assert results["oracle"]["on_test_tasks"] is None
+    assert results["fraction_of_bayes_optimal"] is None
+    assert "unknown" in capsys.readouterr().out
 
 
 def test_relabelled_rollouts_come_with_their_makers():

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiny_run import compiled_quickly
+
 README = (Path(__file__).parents[1] / "README.md").read_text()
 MAKEFILE = (Path(__file__).parents[1] / "Makefile").read_text()
 
@@ -16,8 +18,9 @@ def blocks(language: str) -> list[str]:
 def test_python_examples_run(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     assert blocks("python")
-    for block in blocks("python"):
-        exec(block.replace('"quick"', '"tiny"'), {})
+    with compiled_quickly():  # as in other files: programs are shared by a process
+        for block in blocks("python"):
+            exec(block.replace('"quick"', '"tiny"'), {})
     assert "of 37.2" in capsys.readouterr().out
     assert (tmp_path / "runs" / "first" / "results.json").exists()
 

@@ -1,4 +1,4 @@
-"""One finished tiny run per process, which tests copy and do things to.
+"""One finished tiny run per process and domain, which tests copy and do things to.
 
 All tests use the same shapes and flags, so that each program is compiled once, and
 with few optimisations: what takes time here is compiling.
@@ -14,17 +14,23 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import jax
+import jax.numpy as jnp
+import pytest
 
 from borelax.cli import run_command
+from borelax.evaluate.evaluate import Evaluate
 from borelax.experiment import Experiment
 from borelax.pipeline import Pipeline
 from borelax.presets import preset
 from borelax.progress import Quiet
+from borelax.types import Episodes
 
 EXPERIMENT = preset("gridworld", "tiny")
 FLAGS = ("--preset", "tiny", "--checkpoint-seconds", "0", "--no-deterministic")
@@ -48,31 +54,54 @@ def command(*words: object) -> int:
         return run_command([str(word) for word in words])
 
 
-def run_tiny(out: Path, *flags: object) -> int:
+def run_tiny(out: Path, *flags: object, domain: str = "gridworld") -> int:
     """The exit code of a whole tiny run."""
-    return command("run", "gridworld", *FLAGS, "--out", out, *flags)
+    return command("run", domain, *FLAGS, "--out", out, *flags)
+
+
+def finished(domain: str = "gridworld") -> Path:
+    """The folder of a tiny run that nothing disturbed; not to be written to.
+
+    What it printed lies beside it, in ``printed.txt``.
+    """
+    return _finished(domain)
 
 
 @cache
-def finished() -> Path:
-    """The folder of a tiny run that nothing disturbed; not to be written to."""
-    parent = tempfile.mkdtemp(prefix="borelax-tests-")
+def _finished(domain: str) -> Path:
+    parent = Path(tempfile.mkdtemp(prefix="borelax-tests-"))
     atexit.register(shutil.rmtree, parent)
-    with contextlib.redirect_stdout(io.StringIO()):
-        assert run_tiny(Path(parent) / "run") == 0
-    return Path(parent) / "run"
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert run_tiny(parent / "run", domain=domain) == 0
+    (parent / "printed.txt").write_text(printed.getvalue())
+    return parent / "run"
 
 
-def copy_finished(target: Path, *, without: tuple[str, ...] = ()) -> Path:
+def copy_finished(
+    target: Path, *, without: tuple[str, ...] = (), domain: str = "gridworld"
+) -> Path:
     """A copy of the finished run, with some of its folders left out."""
     ignore = shutil.ignore_patterns(*without)
-    return Path(shutil.copytree(finished(), target / "run", ignore=ignore))
+    return Path(shutil.copytree(finished(domain), target / "run", ignore=ignore))
 
 
 @compiled_quickly()
 def work_out(folder: Path, experiment: Experiment = EXPERIMENT) -> None:
     """All phases of the tiny run, without the command line and the table."""
     _ = Pipeline(experiment, folder, Quiet(), checkpoint_seconds=0.0).rollouts
+
+
+def note_tests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any]]:
+    """Policies and tasks of all tests from now on, in which every step pays 1."""
+    evaluate, noted = Evaluate.__call__, []
+
+    def note(self: Evaluate, simulator, tasks, policies, *, key) -> Episodes:
+        noted.append((policies, tasks))
+        made = evaluate(self, simulator, tasks, policies, key=key)
+        return replace(made, reward=jnp.ones_like(made.reward))
+
+    monkeypatch.setattr(Evaluate, "__call__", note)
+    return noted
 
 
 def shas(folder: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The command line: ``borelax run | collect | belief | meta | evaluate | oracle``.
+"""The command line: ``borelax run | collect | belief | meta | evaluate | oracle | …``.
 
 Exit codes: 0 done, 2 bad configuration, 3 bad data, 4 numerical failure, 130 stopped.
 """
@@ -14,13 +14,15 @@ from borelax.errors import BorelaxError, ConfigError, require
 USAGE = """\
 borelax learns to explore from logs.
 
-  borelax run DOMAIN        all phases, then a table     (domains: gridworld)
+  borelax run DOMAIN        all phases, then a table
   borelax collect DOMAIN    phase 1 alone: train one agent per task, keep the logs
   borelax belief RUN        phase 3 alone, in the folder of a run
   borelax meta RUN          phase 4 alone
   borelax evaluate RUN      phase 5 alone, then the table
   borelax oracle DOMAIN     what the best possible agents return
+  borelax bench DOMAIN      how fast each phase is on this machine
 
+Domains: gridworld, semicircle, wind, wind-hard, escape-room.
 Every setting is a flag: `borelax run gridworld --help` lists them.
 A run that was stopped goes on when the same command is given again.
 """
@@ -137,6 +139,23 @@ def _oracle(command: str, argv: list[str]) -> None:
     print_oracle(*parse_oracle(command, argv))
 
 
+def _bench(command: str, argv: list[str]) -> None:
+    from rich.console import Console
+
+    from borelax.bench import bench
+    from borelax.files import write_json
+    from borelax.options import parse_bench
+    from borelax.progress import ProgressDisplay
+    from borelax.report.bench import print_bench
+
+    experiment, out = parse_bench(command, argv)
+    measured = bench(experiment, ProgressDisplay())
+    print_bench(measured, Console())
+    if out is not None:
+        write_json(out, measured)
+        print(f"Figures: {out}")
+
+
 PHASES_BEFORE = {
     "belief": ("collect",),
     "meta": ("collect", "belief"),
@@ -150,4 +169,5 @@ COMMANDS: dict[str, Callable[[str, list[str]], None]] = {
     "meta": _phase,
     "evaluate": _phase,
     "oracle": _oracle,
+    "bench": _bench,
 }

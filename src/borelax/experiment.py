@@ -9,24 +9,38 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import jax
 
 from borelax.agents.dqn import DQN
-from borelax.belief.fit import CellDecoder, FitBelief
+from borelax.agents.sac import SAC
+from borelax.belief.decoder import CellDecoder
+from borelax.belief.fit import FitBelief
+from borelax.belief.step_decoder import StepDecoder
 from borelax.belief.view import BeliefView
 from borelax.collect.collect import Collect
 from borelax.errors import ConfigError, require
 from borelax.evaluate.evaluate import Evaluate
 from borelax.meta.fit import FitMeta
+from borelax.relabel.policies import ReplayPolicies
 from borelax.relabel.rewards import KeepAsIs, RelabelRewards
+from borelax.tasks.escape_room import EscapeRoom
 from borelax.tasks.family import FiniteFamily
 from borelax.tasks.gridworld import Gridworld
+from borelax.tasks.semicircle import SemiCircle
+from borelax.tasks.wind import Wind, WindHard
+from borelax.types import Box
+
+Family = Gridworld | SemiCircle | Wind | WindHard | EscapeRoom
+"""The families that have a name on the command line."""
 
 PARTS = (
-    Gridworld,
+    *get_args(Family),
     Collect,
     DQN,
+    SAC,
     RelabelRewards,
+    ReplayPolicies,
     KeepAsIs,
     FitBelief,
     CellDecoder,
+    StepDecoder,
     FitMeta,
     BeliefView,
     Evaluate,
@@ -48,11 +62,13 @@ class Experiment:
     """Belief models and meta-agents trained side by side on one set of logs."""
     exact_belief: bool = False
     """Yardstick: give the meta-agent the exact posterior, not the learned belief."""
-    family: Gridworld = field(default_factory=Gridworld)
+    family: Family = field(default_factory=Gridworld)
     """The task family."""
     collect: Collect = field(default_factory=Collect)
     """Phase 1."""
-    relabel: RelabelRewards | KeepAsIs = field(default_factory=RelabelRewards)
+    relabel: RelabelRewards | ReplayPolicies | KeepAsIs = field(
+        default_factory=RelabelRewards
+    )
     """Phase 2."""
     belief: FitBelief = field(default_factory=FitBelief)
     """Phase 3."""
@@ -72,6 +88,8 @@ class Experiment:
             f"{self.collect.start!r}; choose one of {', '.join(self.family.starts)}.",
         )
         self._check_number_of_tasks()
+        self._check_relabelling()
+        self._check_agents()
         self._check_decoder()
 
     def to_json(self) -> dict[str, Any]:
@@ -91,8 +109,9 @@ class Experiment:
         return experiment
 
     def _check_number_of_tasks(self) -> None:
-        phases = (self.collect, self.evaluate)
-        for phase in phases if isinstance(self.family, FiniteFamily) else ():
+        if not isinstance(self.family, FiniteFamily):
+            return
+        for phase in (self.collect, self.evaluate):
             available = jax.eval_shape(self.family.all_tasks).shape[0]
             require(
                 phase.num_tasks <= available,
@@ -100,16 +119,49 @@ class Experiment:
                 f"{self.family.name} has only {available} tasks; ask for at most "
                 f"{available}.",
             )
+
+    def _check_relabelling(self) -> None:
         require(
             self.collect.num_tasks >= 2 or self.relabel.name == "none",
-            "Reward relabelling borrows from other tasks, and Collect.num_tasks is 1. "
+            "Relabelling borrows from other tasks, and Collect.num_tasks is 1. "
             "Collect more tasks or use --relabel none.",
         )
+        require(
+            self.family.differs_in == "rewards" or self.relabel.name != "rewards",
+            f"The tasks of {self.family.name} differ in their transitions: what one "
+            "agent did could not have happened in another's task, whatever the reward. "
+            "Use --relabel policies or --relabel none.",
+        )
+        require(
+            not (self.exact_belief and self.meta.expected_rewards),
+            "Expected rewards (R+) come from the decoder of a learned belief; leave "
+            "out --exact-belief or --meta.expected-rewards.",
+        )
+
+    def _check_agents(self) -> None:
+        boxed = isinstance(self.family.spec.action, Box)
+        for phase in (self.collect, self.meta):
+            require(
+                isinstance(phase.agent, SAC) == boxed,
+                f"{type(phase).__name__}.agent is {type(phase.agent).__name__}, and "
+                f"{self.family.name} has {'continuous' if boxed else 'discrete'} "
+                f"actions; use {'SAC' if boxed else 'DQN'}.",
+            )
 
     def _check_decoder(self) -> None:
         decoder, family = self.belief.decoder, self.family
-        if not isinstance(decoder, CellDecoder):
+        if not isinstance(family, Gridworld):
+            require(
+                not isinstance(decoder, CellDecoder),
+                f"CellDecoder reads one-hot cells, and {family.name} has none; use "
+                "StepDecoder.",
+            )
             return
+        if not isinstance(decoder, CellDecoder):
+            raise ConfigError(
+                f"{family.name} is judged cell by cell, and StepDecoder knows none; "
+                "use CellDecoder."
+            )
         require(
             all(width > 0 for width in decoder.hidden),
             f"CellDecoder.hidden must hold positive widths, not {decoder.hidden}.",

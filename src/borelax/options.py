@@ -11,19 +11,21 @@ from borelax.belief.fit import FitBelief
 from borelax.collect.collect import Collect
 from borelax.errors import ConfigError, require
 from borelax.evaluate.evaluate import Evaluate
-from borelax.experiment import Experiment
+from borelax.experiment import Experiment, Family
 from borelax.meta.fit import FitMeta
 from borelax.presets import RELABELLINGS, preset
+from borelax.relabel.policies import ReplayPolicies
+from borelax.relabel.rewards import KeepAsIs, RelabelRewards
 from borelax.run_folder import read_experiment
-from borelax.tasks.gridworld import Gridworld
 
 
 @dataclass(frozen=True)
 class Settings:
     """Everything that can be set in a run."""
 
-    relabel: Literal["rewards", "none"]
-    """Relabel rewards (the paper's repair of MDP ambiguity), or learn from raw logs."""
+    relabel: Literal["rewards", "policies", "none"]
+    """The paper's repairs of MDP ambiguity: relabel rewards, or replay policies (where
+    tasks differ in transitions); or learn from raw logs."""
     seeds: int
     """Belief models and meta-agents, trained side by side on the same logs."""
     seed: int
@@ -34,8 +36,9 @@ class Settings:
     """On a GPU: the same bits every time, about a tenth slower."""
     checkpoint_seconds: float
     """Seconds between checkpoints: the work that a crash may cost."""
-    family: Gridworld
+    family: Family
     collect: Collect
+    relabelling: RelabelRewards | ReplayPolicies | KeepAsIs
     belief: FitBelief
     meta: FitMeta
     evaluate: Evaluate
@@ -57,7 +60,7 @@ class Settings:
             exact_belief=self.exact_belief,
             family=self.family,
             collect=self.collect,
-            relabel=RELABELLINGS[self.relabel],
+            relabel=self.relabelling,
             belief=self.belief,
             meta=self.meta,
             evaluate=self.evaluate,
@@ -89,19 +92,31 @@ class Options(Settings, Start):
 
 
 @dataclass(frozen=True)
+class BenchOptions(Settings):
+    """What to time: any experiment's phases."""
+
+    preset: str = "quick"
+    """The values to start from."""
+    out: Path | None = None
+    """Also write the figures to this JSON file."""
+
+
+@dataclass(frozen=True)
 class OracleOptions:
     """Which oracle to print."""
 
-    family: Gridworld
+    family: Family
     recompute: bool = False
     """Solve again even if the solution is stored."""
+    plot: Path | None = None
+    """Draw the best known behaviour to this file (.png, .svg or .pdf)."""
 
 
 def parse_domain(command: str, argv: list[str]) -> tuple[Experiment, Options]:
     """Flags of a command that starts from a domain and a preset."""
     domain, rest = _first_word(command, argv, "a domain", "gridworld")
     name = _value_of("--preset", rest) or "quick"
-    values = _values_of(preset(domain, name))
+    values = _values_of(preset(domain, name), rest)
     defaults = Options(preset=name, out=None, logs=None, **values)
     options = _parse(Options, rest, f"borelax {command} {domain}", defaults)
     return options.experiment(options.preset), options
@@ -115,23 +130,42 @@ def parse_run(command: str, argv: list[str]) -> tuple[Experiment, Path, float]:
     word, rest = _first_word(command, argv, "the folder of a run", "RUN")
     asks_for_help = argv[0].startswith("-")
     begun = preset("gridworld") if asks_for_help else read_experiment(Path(word))
-    defaults = Settings(**_values_of(begun))
+    defaults = Settings(**_values_of(begun, rest))
     settings = _parse(Settings, rest, f"borelax {command} {word}", defaults)
     return settings.experiment(begun.preset), Path(word), settings.checkpoint_seconds
 
 
-def parse_oracle(command: str, argv: list[str]) -> tuple[Gridworld, bool]:
+def parse_bench(command: str, argv: list[str]) -> tuple[Experiment, Path | None]:
+    """Flags of the benchmark."""
+    domain, rest = _first_word(command, argv, "a domain", "semicircle")
+    name = _value_of("--preset", rest) or "quick"
+    values = _values_of(preset(domain, name), rest)
+    defaults = BenchOptions(preset=name, **values)
+    options = _parse(BenchOptions, rest, f"borelax {command} {domain}", defaults)
+    return options.experiment(options.preset), options.out
+
+
+def parse_oracle(command: str, argv: list[str]) -> tuple[Family, bool, Path | None]:
     """Flags of the oracle."""
     domain, rest = _first_word(command, argv, "a domain", "gridworld")
     defaults = OracleOptions(preset(domain).family)
     options = _parse(OracleOptions, rest, f"borelax {command} {domain}", defaults)
-    return options.family, options.recompute
+    return options.family, options.recompute, options.plot
 
 
-def _values_of(experiment: Experiment) -> dict[str, Any]:
-    """The fields of ``Settings`` that an experiment stands for."""
+def _values_of(experiment: Experiment, argv: list[str]) -> dict[str, Any]:
+    """The fields of ``Settings`` that an experiment stands for.
+
+    ``--relabel`` decides which settings of relabelling there are, so it is read first;
+    an unknown name is refused when all flags are parsed.
+    """
+    relabelling = experiment.relabel
+    name = _value_of("--relabel", argv)
+    if name in RELABELLINGS and name != relabelling.name:
+        relabelling = RELABELLINGS[name]
     return {
-        "relabel": experiment.relabel.name,
+        "relabel": relabelling.name,
+        "relabelling": relabelling,
         "seeds": experiment.num_seeds,
         "seed": experiment.seed,
         "exact_belief": experiment.exact_belief,
@@ -151,7 +185,7 @@ def _parse(kind, argv: list[str], program: str, defaults):
         prog=program,
         args=argv,
         default=defaults,
-        config=(tyro.conf.OmitSubcommandPrefixes,),
+        config=(tyro.conf.AvoidSubcommands,),
     )
 
 

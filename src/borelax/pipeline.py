@@ -9,26 +9,40 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 
 from borelax import store
 from borelax.belief.elbo import BeliefModel
-from borelax.belief.view import BeliefFilter, LearnedBelief
+from borelax.belief.view import BeliefFilter, FrozenBelief, LearnedBelief
 from borelax.evaluate.evaluate import returns_per_episode, summarise_returns
 from borelax.experiment import Experiment
-from borelax.logs import TaskLogs, read_episodes, read_logs, write_episodes, write_logs
+from borelax.logs import TaskLogs, read_episodes, read_logs, write_logs
 from borelax.meta.policy import BeliefPolicy
 from borelax.oracles.oracle import Oracle, oracle_of
+from borelax.outputs import (
+    read_provenance,
+    read_tree,
+    write_provenance,
+    write_rollouts,
+    write_tree,
+)
 from borelax.progress import ProgressDisplay
-from borelax.relabel.source import Provenance, RolloutSource
+from borelax.relabel.source import RolloutSource
 from borelax.run_folder import Phase, RunFolder
 from borelax.simulate.jax_simulator import JaxSimulator
 from borelax.tasks.family import FiniteFamily, draw_tasks
 from borelax.types import Episodes, Key, axis_size
 
-STREAMS = ("tasks", "test tasks", "collect", "relabel", "belief", "meta", "evaluate")
+STREAMS = (
+    "tasks",
+    "test tasks",
+    "collect",
+    "relabel",
+    "belief",
+    "meta",
+    "evaluate",
+    "replay",
+)
 """Streams of randomness, each folded in by its place: append, never reorder."""
 
 PROVENANCE_ROLLOUTS = 100
@@ -94,7 +108,10 @@ class Pipeline:
     @cached_property
     def source(self) -> RolloutSource:
         """Phase 2: logs become a source of (relabelled) rollouts."""
-        source = self.experiment.relabel(self.logs, self.simulator)
+        start, key = self.experiment.collect.start, self.key("replay")
+        source = self.experiment.relabel(
+            self.logs, self.simulator, start=start, key=key
+        )
         self.folder.run(
             Phase(
                 "relabel",
@@ -102,8 +119,8 @@ class Pipeline:
                 make=lambda _: source.draw_with_makers(
                     PROVENANCE_ROLLOUTS, key=self.key("relabel")
                 ),
-                write=_write_provenance,
-                read=_read_provenance,
+                write=write_provenance,
+                read=read_provenance,
             )
         )
         return source
@@ -123,8 +140,8 @@ class Pipeline:
                     key=self.key("belief"),
                     journal=journal,
                 ),
-                write=_write_tree("model.safetensors"),
-                read=_read_tree("model.safetensors", fit.like(self.spec, seeds)),
+                write=write_tree("model.safetensors"),
+                read=read_tree("model.safetensors", fit.like(self.spec, seeds)),
             )
         )
 
@@ -147,11 +164,11 @@ class Pipeline:
                 make=lambda journal: fit(
                     source, beliefs, self.spec, key=self.key("meta"), journal=journal
                 ),
-                write=_write_tree("agent.safetensors"),
-                read=_read_tree("agent.safetensors", fit.like(beliefs, self.spec)),
+                write=write_tree("agent.safetensors"),
+                read=read_tree("agent.safetensors", fit.like(beliefs, self.spec)),
             )
         )
-        return BeliefPolicy(beliefs, fit.agent, state)
+        return BeliefPolicy(beliefs, fit.agent, fit.agent.acting(state))
 
     @cached_property
     def rollouts(self) -> Episodes:
@@ -167,7 +184,7 @@ class Pipeline:
                     policies,
                     key=self.key("evaluate"),
                 ),
-                write=_write_rollouts,
+                write=write_rollouts,
                 read=lambda f: read_episodes(f / "rollouts.npz"),
             )
         )
@@ -176,8 +193,10 @@ class Pipeline:
         """All phases; writes results.json."""
         returns = summarise_returns(returns_per_episode(self.rollouts))
         model = None if self.experiment.exact_belief else self.model
-        values = self.oracle.values()
-        best = values["bayes_optimal"] if self._tests_every_task() else None
+        judged = self.oracle.judge_belief(
+            model, self.rollouts, key=self.key("evaluate")
+        )
+        best = self._best_on_test_tasks()
         results = {
             "domain": self.experiment.family.name,
             "preset": self.experiment.preset,
@@ -185,11 +204,9 @@ class Pipeline:
             "exact_belief": self.experiment.exact_belief,
             "seeds": self.num_seeds,
             "return": returns,
-            "oracle": values,
+            "oracle": self.oracle.values() | {"on_test_tasks": best},
             "fraction_of_bayes_optimal": best and returns["mean"] / best,
-            "belief": self.oracle.judge_belief(
-                model, self.rollouts, key=self.key("evaluate")
-            ),
+            "belief": {**judged, "frozen_return": self._frozen_return()},
             "wall_seconds": self.folder.seconds(),
         }
         store.write_json(self.folder.path / "results.json", results)
@@ -199,14 +216,38 @@ class Pipeline:
     def oracle(self) -> Oracle:
         """What the test's number of episodes is worth to the best possible agents."""
         family, tested = self.experiment.family, self.experiment.evaluate.episodes
-        return oracle_of(replace(family, episodes=tested or family.episodes))
+        display = self.folder.display
+        display.begin("oracle", total=1, done=0)  # half a minute where none is stored
+        try:
+            return oracle_of(replace(family, episodes=tested or family.episodes))
+        finally:
+            display.end()
 
-    def _tests_every_task(self) -> bool:
-        """Of a finite family: only then is the mean return an expectation."""
-        family = self.experiment.family
-        if not isinstance(family, FiniteFamily):
-            return True
-        return self.experiment.evaluate.num_tasks == axis_size(family.all_tasks())
+    def _frozen_return(self) -> float:
+        """What the same agents return if their belief stays at the prior."""
+        policies = self.policies
+        return self._tested(replace(policies, belief=FrozenBelief(policies.belief)))
+
+    def _best_on_test_tasks(self) -> float | None:
+        """What the best known agent returns on the very tasks of the test.
+
+        Of a finite family that is tested in part: unknown.
+        """
+        family, policy = self.experiment.family, self.oracle.policy()
+        if policy is not None:
+            return self._tested(policy)
+        if isinstance(family, FiniteFamily) and (
+            self.experiment.evaluate.num_tasks < axis_size(family.all_tasks())
+        ):
+            return None
+        return self.oracle.values()["bayes_optimal"]
+
+    def _tested(self, policies: Any) -> float:
+        """Mean return of policies [S] in the test."""
+        rollouts = self.experiment.evaluate(
+            self.simulator, self.test_tasks(), policies, key=self.key("evaluate")
+        )
+        return float(returns_per_episode(rollouts).sum(axis=-1).mean())
 
     @property
     def num_seeds(self) -> int:
@@ -227,33 +268,3 @@ class Pipeline:
     def key(self, stream: str) -> Key:
         """The root of one stream of randomness."""
         return jr.fold_in(jr.key(self.experiment.seed), STREAMS.index(stream))
-
-
-def _write_tree(name: str):
-    def write(folder: Path, tree: Any) -> list[str]:
-        store.save_tree(folder / name, tree)
-        return [name]
-
-    return write
-
-
-def _read_tree(name: str, like: Any):
-    return lambda folder: store.load_tree(folder / name, like)
-
-
-def _write_rollouts(folder: Path, rollouts: Episodes) -> list[str]:
-    write_episodes(folder / "rollouts.npz", rollouts)
-    return ["rollouts.npz"]
-
-
-def _read_provenance(folder: Path) -> Provenance:
-    made = store.load_arrays(folder / "provenance.npz")
-    rollouts = read_episodes(folder / "sample.npz")
-    return Provenance(rollouts, jnp.asarray(made["task"]), jnp.asarray(made["maker"]))
-
-
-def _write_provenance(folder: Path, sample: Provenance) -> list[str]:
-    write_episodes(folder / "sample.npz", sample.rollouts)
-    provenance = {"task": np.asarray(sample.task), "maker": np.asarray(sample.maker)}
-    store.save_arrays(folder / "provenance.npz", provenance)
-    return ["sample.npz", "provenance.npz"]

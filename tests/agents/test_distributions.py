@@ -63,3 +63,5 @@ def test_the_deviation_is_bounded() -> None:
     outputs = jnp.array([0.0, 0.0, 1e3, -1e3])
     policy = TanhGaussian.from_network(outputs)
     np.testing.assert_allclose(policy.log_std, LOG_STD_RANGE[::-1])
+    middle = TanhGaussian.from_network(jnp.zeros(2))
+    np.testing.assert_allclose(jnp.exp(middle.log_std), np.exp(-1.5), rtol=1e-6)

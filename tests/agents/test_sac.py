@@ -9,7 +9,15 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from borelax.agents.sac import SAC, SACState, cql_penalty, q_values
+from borelax.agents.distributions import TanhGaussian
+from borelax.agents.sac import (
+    SAC,
+    SACState,
+    cql_penalty,
+    q_values,
+    sample_actions,
+    two_of,
+)
 from borelax.errors import ConfigError
 from borelax.learn import scan_updates
 from borelax.types import Box, Discrete, Spec, Transition
@@ -33,6 +41,11 @@ def batch_of(reward, next_index, key) -> Transition:
     action = jr.uniform(key_action, (64, 1), minval=-1.0)
     reward = jax.vmap(reward)(state, action[:, 0])
     return Transition(OBS[state], action, reward, OBS[jnp.asarray(next_index)[state]])
+
+
+@eqx.filter_jit
+def fresh(agent: SAC) -> SACState:
+    return agent.init(SPEC, key=jr.key(0))
 
 
 @eqx.filter_jit
@@ -124,10 +137,55 @@ def test_more_critics_learn_the_same_values() -> None:
     np.testing.assert_allclose(values(state, 0.3), [2.0, 2.0], atol=0.1)
 
 
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_two_of_the_critics_are_two_and_any_two(count: int) -> None:
+    keys = jr.split(jr.key(4), 6_000)
+    first, second = np.asarray(jax.vmap(lambda k: two_of(count, key=k))(keys)).T
+    pairs = np.zeros((count, count), int)
+    np.add.at(pairs, (first, second), 1)
+    assert (pairs.diagonal() == 0).all()
+    expected = 6_000 / (count * (count - 1))
+    off = pairs[~np.eye(count, dtype=bool)]
+    assert abs(off - expected).max() < 5 * np.sqrt(expected)
+
+
+def test_each_row_of_a_batch_has_noise_of_its_own() -> None:
+    """Rows of one observation are independent draws of its one distribution."""
+    actor = fresh(AGENT).actor
+    policy = TanhGaussian.from_network(actor(OBS[0]))
+    rows = jnp.tile(OBS[:1], (4_000, 1))
+    actions, log_probs = eqx.filter_jit(sample_actions)(actor, rows, key=jr.key(6))
+    raw = np.arctanh(np.asarray(actions, np.float64)[:, 0])
+    noise = (raw - float(policy.mean[0])) / np.exp(float(policy.log_std[0]))
+    assert abs(noise.mean()) < 4 / np.sqrt(4_000)
+    assert abs(noise.std() - 1) < 4 / np.sqrt(8_000)
+    assert abs(np.corrcoef(noise[:-1], noise[1:])[0, 1]) < 4 / np.sqrt(4_000)
+    _, again = jax.vmap(policy.from_noise)(jnp.asarray(noise[:, None], jnp.float32))
+    np.testing.assert_allclose(log_probs, again, atol=1e-3)
+
+
+def test_fresh_actors_explore() -> None:
+    """Before they learn anything, their actions spread by about 0.22."""
+    obs = jr.normal(jr.key(7), (500, 2))
+
+    @jax.jit
+    def deviations(key: jax.Array) -> jax.Array:
+        actor = AGENT.init(SPEC, key=key).actor
+        return jax.vmap(lambda o: TanhGaussian.from_network(actor(o)).log_std)(obs)
+
+    found = np.stack([deviations(jr.key(seed)) for seed in range(8)])
+    assert np.exp(found.mean()) == pytest.approx(0.22, abs=0.1)
+    assert np.exp(np.quantile(found, 0.05)) > 0.03
+
+
 def test_exploring_samples_and_exploiting_does_not() -> None:
-    state = AGENT.init(SPEC, key=jr.key(0))
-    keys = jr.split(jr.key(1), 20)
-    act = lambda e: jax.vmap(lambda k: AGENT.act(state, OBS[0], explore=e, key=k))(keys)  # noqa: E731
+    state, keys = fresh(AGENT), jr.split(jr.key(1), 20)
+
+    @jax.jit
+    def act(explore: jax.Array) -> jax.Array:
+        one = lambda k: AGENT.act(state, OBS[0], explore=explore, key=k)  # noqa: E731
+        return jax.vmap(one)(keys)
+
     assert len(np.unique(act(1.0))) == 20
     assert len(np.unique(act(0.0))) == 1
 
@@ -152,10 +210,10 @@ def test_bad_values_are_refused(bad: dict) -> None:
 
 def test_the_step_size_decays_to_nothing() -> None:
     agent = replace(AGENT, decay_updates=1)
-    state = agent.init(SPEC, key=jr.key(0))
+    state, update = fresh(agent), eqx.filter_jit(agent.update)
     batch = batch_of(lambda s, a: jnp.ones(()), (0, 1), jr.key(2))
-    once, _ = agent.update(state, batch, key=jr.key(3))
-    twice, _ = agent.update(once, batch, key=jr.key(3))
+    once, _ = update(state, batch, key=jr.key(3))
+    twice, _ = update(once, batch, key=jr.key(3))
     first = lambda s: np.asarray(s.actor.layers[0].weight)  # noqa: E731
     assert not np.array_equal(first(state), first(once))
     np.testing.assert_array_equal(first(once), first(twice))

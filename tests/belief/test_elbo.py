@@ -12,7 +12,6 @@ import pytest
 from borelax.belief.decoder import BernoulliPerCell
 from borelax.belief.elbo import BeliefModel, gaussian_kl, negative_elbo
 from borelax.belief.encoder import Encoder, Gaussian
-from borelax.logs import TaskLogs
 from borelax.types import Discrete, Spec, Transition
 
 
@@ -76,7 +75,7 @@ def test_elbo_of_two_steps_by_hand(
 ) -> None:
     loss, metrics = negative_elbo(hand_made, two_steps, kl_weight=0.3, key=KEY)
 
-    noise = [float(jr.normal(key, (1,))[0]) for key in jr.split(KEY, 3)]
+    noise = np.asarray(jr.normal(jr.split(KEY, 3)[2], (3, 1)))[:, 0]
     log_likelihood = 0.0
     for time in range(3):  # every one of b_0, b_1, b_2 decodes both steps
         z = MEANS[time] + np.sqrt(np.exp(LOGVARS[time])) * noise[time]
@@ -105,21 +104,29 @@ def test_kl_weight_enters_linearly(
     assert kl > 0.1
 
 
-def test_some_steps_stand_for_all_of_them(
-    hand_made: BeliefModel, two_steps: Transition
+@pytest.mark.parametrize(
+    "some",
+    [
+        {"decoded_steps": 1},
+        {"decoded_beliefs": 1},
+        {"decoded_steps": 1, "decoded_beliefs": 2},
+    ],
+)
+def test_some_steps_and_beliefs_stand_for_all_of_them(
+    some: dict[str, int], hand_made: BeliefModel, two_steps: Transition
 ) -> None:
-    """One random step of the two, counted twice: the same in expectation."""
+    """One random step of two, counted twice, or belief of three: the same mean."""
 
-    def losses(decoded_steps: int) -> np.ndarray:
-        elbo = partial(negative_elbo, kl_weight=0.3, decoded_steps=decoded_steps)
+    def losses(**decoded: int) -> np.ndarray:
+        elbo = partial(negative_elbo, kl_weight=0.3, **decoded)
         one = jax.jit(jax.vmap(lambda key: elbo(hand_made, two_steps, key=key)[0]))
         return np.asarray(one(jr.split(jr.key(1), 20_000)))
 
-    some, all_ = losses(1), losses(0)
-    error = np.sqrt((some.var() + all_.var()) / 20_000)
-    assert abs(some.mean() - all_.mean()) < 4 * error
-    assert some.std() > 1.1 * all_.std(), "it must have been a random step"
-    np.testing.assert_array_equal(losses(2), all_)
+    few, every = losses(**some), losses()
+    error = np.sqrt((few.var() + every.var()) / 20_000)
+    assert abs(few.mean() - every.mean()) < 4 * error
+    assert few.std() > 1.1 * every.std(), "it must have been a random choice"
+    np.testing.assert_array_equal(losses(decoded_steps=2, decoded_beliefs=3), every)
 
 
 def test_gradient_reaches_means_and_variances_through_the_draw(
@@ -152,30 +159,3 @@ def test_kl_equals_numerical_integration(seed: int) -> None:
         q = log_density(float(mean_q[d]), float(logvar_q[d]))
         total += np.trapezoid(np.exp(p) * (p - q), x)
     np.testing.assert_allclose(kl, total, rtol=1e-4)
-
-
-def test_visit_counts_give_the_sum_over_steps(
-    model: BeliefModel, logs: TaskLogs
-) -> None:
-    rollouts = logs.episodes.transitions()
-    n, r = np.argwhere(np.asarray(rollouts.reward).max(-1) == 1)[0]
-    steps = jax.tree.map(lambda x: x[n, r], rollouts)
-    decoder, latent = model.decoder, jnp.asarray([0.5, -1.0, 2.0])
-    summary = decoder.summarise(steps)
-    assert summary.rewarded.sum() + summary.empty.sum() == 8
-    assert 0 < summary.rewarded.sum() < 8, "the rollout must test both outcomes"
-    chance = 1 / (1 + np.exp(-np.asarray(decoder.network(latent), np.float64)))
-    total = 0.0
-    for entered, reward in zip(steps.next_obs, steps.reward, strict=True):
-        p = chance[int(entered.argmax())]
-        total += np.log(p if reward == 1 else 1 - p)
-    np.testing.assert_allclose(
-        decoder.log_likelihood(latent, summary), total, rtol=1e-5
-    )
-
-
-def test_prediction_is_the_chance_per_cell_normalised(model: BeliefModel) -> None:
-    latent = jnp.asarray([0.5, -1.0, 2.0])
-    chance = jax.nn.sigmoid(model.decoder.network(latent))
-    expected = chance / chance.sum()
-    np.testing.assert_allclose(model.decoder.predict(latent), expected, rtol=1e-5)

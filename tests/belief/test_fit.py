@@ -37,7 +37,7 @@ TINY = FitBelief(
 
 @pytest.fixture(scope="module")
 def source(logs: TaskLogs, simulator: JaxSimulator) -> RolloutSource:
-    return RelabelRewards()(logs, simulator)
+    return RelabelRewards()(logs, simulator, start="uniform", key=jr.key(0))
 
 
 def fit(source: RolloutSource, spec: Spec, num_seeds: int, journal=None) -> BeliefModel:
@@ -55,7 +55,8 @@ def test_trained_belief_agrees_with_the_exact_posterior() -> None:
     simulator, tasks = JaxSimulator(world), world.all_tasks()
     agent = DQN(hidden=(8,), batch_size=8)
     collect = Collect(num_tasks=5, pool_rollouts=60, iterations=0, agent=agent)
-    source = RelabelRewards()(collect(simulator, tasks, key=jr.key(1)), simulator)
+    collected = collect(simulator, tasks, key=jr.key(1))
+    source = RelabelRewards()(collected, simulator, start="uniform", key=jr.key(0))
     fit = FitBelief(
         updates=1_500,
         rollouts_per_update=32,
@@ -95,7 +96,7 @@ def test_seeds_begin_with_other_weights_and_draw_other_rollouts(
 ) -> None:
     from_one_start = fit(source, world.spec, 2, alike)
     for model in (alike.first.model, from_one_start):
-        for leaf in jax.tree.leaves(model.decoder):
+        for leaf in jax.tree.leaves(model.decoder.network):
             assert (leaf[0] != leaf[1]).any()
 
 
@@ -136,6 +137,8 @@ def test_the_scale_of_inputs_comes_from_the_data_and_is_not_trained(
     np.testing.assert_allclose(encoder.scale_obs.mean[0], mean, atol=0.05)
     deviation = np.asarray(entered.reward).std()
     np.testing.assert_allclose(encoder.scale_reward.scale[0], 1 / deviation, rtol=0.15)
+    levels = two_seeds.decoder.levels
+    np.testing.assert_allclose(levels, [[-0.1, 1.0]] * 2, rtol=1e-5)
 
 
 def test_the_learner_is_given_no_task() -> None:

@@ -88,6 +88,20 @@ def test_the_policy_sees_predictions_at_logged_steps(settings, features) -> None
     assert not np.array_equal(shown, decoder.predict(-LATENT))
 
 
+@pytest.mark.parametrize("settings", [SETTINGS, BOTH])
+def test_the_expected_reward_is_the_likeliest(settings: StepDecoder) -> None:
+    """Unit variance: a reward that misses it by 1 or 2 costs 1/2 or 2."""
+    decoder = settings.build(SPEC, 2, key=jr.key(2)).fitted_to(STEPS)
+    expected = jax.vmap(decoder.expected_reward, (None, 0))(LATENT, STEPS)
+
+    def score(miss: float) -> float:
+        paid = eqx.tree_at(lambda s: s.reward, STEPS, expected + miss)
+        return float(decoder.log_likelihood(LATENT, decoder.summarise(paid)))
+
+    costs = [score(0.0) - score(miss) for miss in (-1.0, 2.0)]
+    np.testing.assert_allclose(costs, [0.5 * 7, 2.0 * 7], rtol=1e-4)
+
+
 def test_discrete_actions_are_read_one_hot() -> None:
     spec = replace(SPEC, action=Discrete(3))
     decoder = SETTINGS.build(spec, 2, key=jr.key(2))

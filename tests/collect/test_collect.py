@@ -13,9 +13,11 @@ from borelax.agents.dqn import DQN
 from borelax.collect.collect import Collect
 from borelax.errors import ConfigError
 from borelax.logs import TaskLogs
-from borelax.simulate.jax_simulator import JaxSimulator
+from borelax.simulate.jax_simulator import JaxSimulator, OfFamily
 from borelax.simulate.policy import AgentPolicy, RandomPolicy
-from borelax.types import Episodes
+from borelax.tasks.gridworld import Gridworld
+from borelax.types import Episodes, Transition
+from tests.relabel.coded import relabel_all
 
 COLLECT = Collect(
     num_tasks=5,
@@ -96,7 +98,7 @@ def test_rewards_are_those_of_each_task(
 
 
 def test_agents_begin_with_weights_of_their_own(logs: TaskLogs) -> None:
-    for leaf in jax.tree.leaves(logs.policies.state.q):
+    for leaf in jax.tree.leaves(logs.policies.state.average):
         assert len(np.unique(leaf[:, 0], axis=0)) == 5
 
 
@@ -151,6 +153,27 @@ def test_agents_learn_their_tasks(simulator: JaxSimulator, trained: TaskLogs) ->
     np.testing.assert_allclose(learned, best, atol=1e-5)
     random = trained.episodes.reward[:, :4].sum(-1).mean()
     assert random < 0.5 * best.mean()
+
+
+class Misled(Gridworld):
+    """Agents are paid for the corner while they learn, whatever their goal."""
+
+    def training_reward(self, task, step: Transition) -> jax.Array:
+        return step.next_obs[0] + 0 * step.reward
+
+
+def test_agents_learn_from_the_training_reward_and_logs_hold_the_true_one(
+    simulator: JaxSimulator,
+) -> None:
+    misled = JaxSimulator(Misled(size=3, horizon=4, episodes=2))
+    assert misled.training_reward == OfFamily(misled.family, "training_reward")
+    assert simulator.training_reward is None, "most families have none"
+    logs = collect(misled, 5)
+    again = relabel_all(misled.reward, logs.tasks, logs.episodes)
+    np.testing.assert_array_equal(logs.episodes.reward, again.reward)
+    made = run_final(misled, logs.policies, 0)
+    ends = np.asarray(made.obs)[..., -1, :].argmax(-1)
+    assert not ends.any(), "all end in the corner"
 
 
 def test_like_has_the_shapes_of_the_policies(

@@ -18,6 +18,7 @@ from borelax.logs import TaskLogs
 from borelax.meta.fit import FitMeta, Window, draws_in_window
 from borelax.meta.policy import BeliefPolicy
 from borelax.oracles.gridworld_belief import ExactPosterior
+from borelax.relabel.policies import ReplayPolicies
 from borelax.relabel.rewards import KeepAsIs, RelabelRewards
 from borelax.relabel.source import AsLogged, RolloutSource
 from borelax.relabel.states import relabel_states
@@ -37,7 +38,7 @@ KEY = jr.key(7)
 
 @pytest.fixture(scope="module")
 def source(logs: TaskLogs, simulator: JaxSimulator) -> RolloutSource:
-    return RelabelRewards()(logs, simulator)
+    return RelabelRewards()(logs, simulator, start="uniform", key=jr.key(0))
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +91,30 @@ def test_window_holds_the_sources_rollouts_with_beliefs(
             place = slice(4 * part, 4 * part + 4)
             found = jax.tree.map(lambda x, s=seed, p=place: x[s, p], window)
             assert eqx.tree_equal(found, expected)
+
+
+def test_a_window_of_expected_rewards_holds_what_the_belief_expects(
+    source: RolloutSource, model: BeliefModel
+) -> None:
+    arrays, rest = eqx.partition(model, eqx.is_array)
+    stacked = eqx.combine(jax.tree.map(lambda x: x[None], arrays), rest)
+    beliefs = LearnedBelief(stacked, BeliefView())
+    one = replace(FIT, parts=1)
+    paid, expected = (
+        Window(fit, source, beliefs, key=KEY).after(0)
+        for fit in (one, replace(one, expected_rewards=True))
+    )
+    np.testing.assert_array_equal(paid.obs, expected.obs)
+    alone, key = LearnedBelief(model, BeliefView()), jr.fold_in(jr.fold_in(KEY, 0), 0)
+
+    @eqx.filter_jit
+    def expect(source: RolloutSource) -> jax.Array:
+        steps = source.draw(4, key=key).transitions()
+        return jax.vmap(alone.rewards_along)(steps)
+
+    wanted = expect(source)
+    np.testing.assert_allclose(expected.reward[0, :, 0], wanted, atol=1e-5)
+    assert not np.allclose(paid.reward, expected.reward, atol=0.1)
 
 
 def test_equal_keys_give_equal_bits(
@@ -246,9 +271,13 @@ def test_the_learner_is_given_no_task() -> None:
 
 
 def test_drawn_rollouts_carry_no_task(logs: TaskLogs, simulator: JaxSimulator) -> None:
-    for relabelling in (RelabelRewards(), KeepAsIs()):
-        drawn = relabelling(logs, simulator).draw(2, key=jr.key(0))
-        assert type(drawn) is Episodes
+    for relabelling in (RelabelRewards(), ReplayPolicies(rollouts=1), KeepAsIs()):
+
+        def drawn(logs: TaskLogs, relabelling=relabelling) -> Episodes:
+            source = relabelling(logs, simulator, start="uniform", key=KEY)
+            return source.draw(2, key=KEY)
+
+        assert type(eqx.filter_eval_shape(drawn, logs)) is Episodes
 
 
 @pytest.mark.parametrize(

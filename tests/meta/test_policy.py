@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from borelax.agents.dqn import DQN
+from borelax.belief.view import FrozenBelief
 from borelax.meta.policy import BeliefPolicy
 from borelax.oracles.gridworld_belief import ExactPosterior
 from borelax.oracles.gridworld_posterior import goal_prior
@@ -28,6 +29,9 @@ def policy(world: Gridworld) -> BeliefPolicy:
     state = AGENT.init(replace(world.spec, obs_size=18), key=jr.key(4))
     without_bias = jax.tree.map(lambda x: x if x.ndim == 2 else 0 * x, state.average)
     state = eqx.tree_at(lambda s: s.average, state, without_bias)
+    first = state.average.layers[0].weight  # so that the belief matters:
+    keen = first.at[:, 9:].multiply(8)
+    state = eqx.tree_at(lambda s: s.average.layers[0].weight, state, keen)
     return BeliefPolicy(ExactPosterior(jnp.asarray(0), world), AGENT, state)
 
 
@@ -42,9 +46,12 @@ def run(simulator: JaxSimulator, policy: BeliefPolicy, seed: int) -> Episodes:
     )
 
 
+@pytest.mark.parametrize("frozen", [False, True])
 def test_actions_are_greedy_on_the_relabelled_hyper_states(
-    simulator: JaxSimulator, policy: BeliefPolicy
+    simulator: JaxSimulator, policy: BeliefPolicy, frozen: bool
 ) -> None:
+    if frozen:
+        policy = replace(policy, belief=FrozenBelief(policy.belief))
     made = run(simulator, policy, 0)
     rollouts = jax.tree.map(lambda x: x[:, 0], made)
     hyper = jax.vmap(lambda r: relabel_states(policy.belief, r))(rollouts)
@@ -52,6 +59,10 @@ def test_actions_are_greedy_on_the_relabelled_hyper_states(
     greedy = jax.vmap(jax.vmap(policy.state.average))(obs).argmax(-1)
     np.testing.assert_array_equal(greedy, hyper.action[:, 0])
     assert len(np.unique(greedy)) > 1, "the case must tell actions apart"
+    # what was seen decides alone only where nothing is remembered
+    cells = np.asarray(obs)[..., :9].argmax(-1)
+    pairs = np.unique(np.stack([cells, greedy], axis=-1).reshape(-1, 2), axis=0)
+    assert (len(pairs) == len(np.unique(cells))) == frozen
 
 
 def test_memory_is_the_belief_alone(

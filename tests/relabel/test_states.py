@@ -8,6 +8,7 @@ import pytest
 
 from borelax.belief.elbo import BeliefModel
 from borelax.belief.view import BeliefView, LearnedBelief
+from borelax.errors import ConfigError
 from borelax.logs import TaskLogs
 from borelax.oracles.gridworld_belief import ExactPosterior
 from borelax.relabel.states import hyper_state, relabel_states
@@ -91,6 +92,28 @@ def test_features_are_those_of_step_by_step_updates(
             step = jax.tree.map(lambda x, t=time: x[t], steps)
             memory = belief.update(memory, step)
     assert not np.allclose(hyper.obs[0, 0, 9:], hyper.obs[0, -1, 9:], atol=1e-3)
+
+
+def test_expected_rewards_take_the_place_of_rewards_and_of_nothing_else(
+    model: BeliefModel, rollout: Episodes
+) -> None:
+    belief = LearnedBelief(model, BeliefView())
+    relabel = eqx.filter_jit(relabel_states)
+    paid = relabel(belief, rollout)
+    expected = relabel(belief, rollout, expected_rewards=True)
+    wanted = belief.rewards_along(rollout.transitions())[None]
+    np.testing.assert_allclose(expected.reward, wanted, rtol=1e-5)
+    assert (np.abs(expected.reward - paid.reward) > 1e-3).all()
+    again = eqx.tree_at(lambda e: e.reward, expected, paid.reward)
+    assert eqx.tree_equal(again, paid)
+
+
+def test_only_a_learned_belief_expects_rewards(
+    world: Gridworld, rollout: Episodes
+) -> None:
+    exact = ExactPosterior(jnp.arange(1), world)
+    with pytest.raises(ConfigError, match=r"leave out --exact-belief or --meta\.exp"):
+        relabel_states(exact, rollout, expected_rewards=True)
 
 
 def test_hyper_state_is_observation_then_belief() -> None:

@@ -29,9 +29,14 @@ RESULTS = {
         "thompson_per_episode": 8.0,
         "thompson_per_step": 34.0,
         "exact": True,
+        "on_test_tasks": 40.0,
     },
     "fraction_of_bayes_optimal": 0.75,
-    "belief": {"posterior_error": 0.0125, "exact_plan_return": 36.5},
+    "belief": {
+        "posterior_error": 0.0125,
+        "exact_plan_return": 36.5,
+        "frozen_return": 10.0,
+    },
     "wall_seconds": {"collect": 10.0, "relabel": 0.25, "belief": 100.0},
 }
 
@@ -57,8 +62,10 @@ def test_returns_stand_beside_the_oracles():
         ["Thompson sampling, redrawn when empty", "34.00", "85.0%"],
         ["Thompson sampling, per episode", "8.00", "20.0%"],
         ["task known", "44.00", "110.0%"],
+        ["borelax, belief frozen at the prior", "10.00", "25.0%"],
     ):
         assert row in rows
+    assert "of Bayes-optimal" in rows[2]
     assert rows[-2] == [
         "Belief: 0.013 from the exact posterior; the exact plan on it returns 36.50."
     ]
@@ -69,16 +76,51 @@ def test_returns_stand_beside_the_oracles():
 
 def test_what_is_not_known_is_left_out():
     results = copy.deepcopy(RESULTS)
-    results["oracle"] |= dict.fromkeys(results["oracle"], None) | {"known_task": 44.0}
+    unknown = dict.fromkeys(results["oracle"], None)
+    results["oracle"] = unknown | {"known_task": 44.0, "exact": True}
     del results["belief"]["exact_plan_return"]
     rows = table(results)
     assert ["borelax, all episodes", "30.00", "unknown"] in rows
     assert ["task known", "44.00", "unknown"] in rows
     assert not [row for row in rows if "Thompson" in row[0] or "Bayes" in row[0]]
+    results["oracle"]["bayes_optimal"] = 40.0  # of all tasks, and not all were tested
+    assert ["Bayes-optimal", "40.00", "unknown"] in table(results)
     assert rows[-2] == ["Belief: 0.013 from the exact posterior."]
-    assert table(results | {"exact_belief": True, "belief": {}})[-2] == [
+    exact = {"posterior_error": 0.0, "frozen_return": 10.0}
+    assert table(results | {"exact_belief": True, "belief": exact})[-2] == [
         "The meta-agent was given the exact posterior."
     ]
+
+
+def rows_with(oracle: dict) -> list[list[str]]:
+    belief = {"prediction_error": 0.25, "frozen_return": 10.0}
+    return table(RESULTS | {"oracle": oracle, "belief": belief})
+
+
+def test_a_search_is_not_called_optimal_and_has_a_bound_above():
+    """Shares are of what the search returns on the tasks of the test."""
+    oracle = {"bayes_optimal": 41.0, "upper_bound": 42.0, "known_task": 50.0}
+    rows = rows_with(oracle | {"exact": False, "on_test_tasks": 40.0})
+    assert "of best search" in rows[2]
+    names = [row[0] for row in rows]
+    first = names.index("borelax, all episodes")
+    assert rows[first : first + 5] == [
+        ["borelax, all episodes", "30.00", "75.0%"],
+        ["best known search", "40.00", "100.0%"],
+        ["no agent can exceed", "42.00", "105.0%"],
+        ["task known", "50.00", "125.0%"],
+        ["borelax, belief frozen at the prior", "10.00", "25.0%"],
+    ]
+    assert "Bayes-optimal" not in names
+    assert rows[-2] == ["Belief: its predictions are 0.250 from the exact posterior's."]
+
+
+def test_what_memory_is_worth_is_shown_where_it_is_known():
+    oracle = {"bayes_optimal": 40.0, "known_task": 40.0, "memoryless": 20.0}
+    rows = rows_with(oracle | {"exact": True, "on_test_tasks": 40.0})
+    assert ["Bayes-optimal", "40.00", "100.0%"] in rows
+    assert ["without memory", "20.00", "50.0%"] in rows
+    assert "no agent can exceed" not in [row[0] for row in rows]
 
 
 @pytest.fixture(autouse=True)

@@ -23,6 +23,7 @@ class NoisyWalk:
     """Every one of its functions is random, so that a key used twice would show."""
 
     starts: ClassVar[tuple[str, ...]] = ("fixed", "uniform")
+    differs_in: ClassVar[str] = "rewards"
 
     @property
     def spec(self) -> Spec:

@@ -21,6 +21,7 @@ class Points:
     """Points in the plane, each a task: endless in number. Each breaks one rule."""
 
     starts: ClassVar[tuple[str, ...]] = ("fixed",)
+    differs_in: ClassVar[str] = "rewards"
 
     @property
     def spec(self) -> Spec:
@@ -86,6 +87,10 @@ class NoTestStart(Points):
     starts = ("uniform",)
 
 
+class DiffersInWhat(Points):
+    differs_in = "winds"
+
+
 @dataclass(frozen=True)
 class NotHashable(Points):
     walls: list = field(default_factory=list)
@@ -126,6 +131,10 @@ def test_sound_families_pass(family: TaskFamily) -> None:
         (OtherDtype(), "OtherDtype.step must keep .* dtypes"),
         (OtherStructure(), "OtherStructure.step must keep the state's structure"),
         (NoTestStart(), "NoTestStart.starts must contain 'fixed'"),
+        (
+            DiffersInWhat(),
+            "DiffersInWhat.differs_in must be 'rewards' or 'transitions', not 'winds'",
+        ),
         (NotHashable(), "NotHashable cannot be hashed; make it a frozen dataclass"),
         (OutsideRandomness(), "OutsideRandomness gives different results for equal"),
         (Horizon(0), "Horizon.spec.horizon must be at least 1"),

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from borelax.errors import ConfigError
 from borelax.tasks.escape_room import EscapeRoom
-from borelax.tasks.family import check_family, draw_tasks
+from borelax.tasks.family import ShapedFamily, check_family, draw_tasks
 from borelax.tasks.semicircle import SemiCircle
-from borelax.tasks.wind import HARD, Wind
+from borelax.tasks.wind import Wind, WindHard
 from borelax.types import Transition
 
-FAMILIES = [SemiCircle(), Wind(), Wind(**HARD), EscapeRoom()]
+FAMILIES = [SemiCircle(), Wind(), WindHard(), EscapeRoom()]
 KEY = jr.key(0)
 ROOM = EscapeRoom()
 
@@ -85,7 +85,46 @@ def test_wind_is_cancelled_by_the_opposite_step() -> None:
 def test_wind_pays_at_the_same_place_in_every_task() -> None:
     for wind in draw_tasks(Wind(), 5, key=KEY):
         assert reward_at(Wind(), wind, [0.1, 1.1]) == 1
-        assert reward_at(Wind(**HARD), wind, [0.1, 1.1]) == 0
+        assert reward_at(WindHard(), wind, [0.1, 1.1]) == 0
+
+
+@pytest.mark.parametrize("family", [Wind(), WindHard()], ids=lambda f: f.name)
+def test_agents_of_wind_learn_from_the_distance(family) -> None:
+    assert isinstance(family, ShapedFamily) and not isinstance(ROOM, ShapedFamily)
+    wind = family.sample_task(key=KEY)
+    for point, distance in {(0.0, 0.0): 1, (0.3, 0.6): 0.5, (0.0, 1.0): 0}.items():
+        step = Transition(jnp.ones(2), jnp.ones(2), jnp.ones(()), jnp.asarray(point))
+        found = family.training_reward(wind, step)
+        assert float(found) == pytest.approx(-distance, abs=1e-6)
+
+
+def test_the_hard_wind_is_a_wind_in_which_adapting_pays() -> None:
+    """Longer, stronger, and with a goal that no still agent stays in."""
+    hard = WindHard()
+    assert isinstance(hard, Wind) and hard.name == "wind-hard" != Wind.name
+    assert hard == WindHard(75, 1, 0.03, 0.08, 0.1) and hard != Wind(75, 1, 0.03, 0.08)
+    assert hard.goal_radius < hard.strongest < hard.step_size
+    winds = draw_tasks(hard, 200, key=KEY)
+    assert 0.07 < np.abs(winds).max() <= 0.08
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
+def test_tasks_differ_in_what_they_say(family) -> None:
+    """One step from everywhere: where it ends, and what another end would pay."""
+    one, other = draw_tasks(family, 2, key=KEY)
+    states = 1.3 * jr.normal(KEY, (500, 2))
+    actions = jr.uniform(KEY, (500, 2), minval=-1)
+    step = lambda t: jax.vmap(lambda s, a: family.step(t, s, a, key=KEY))  # noqa: E731
+    ends = step(one)(states, actions)
+    moves_alike = np.array_equal(ends, step(other)(states, actions))
+    blank = jnp.zeros(500)
+    steps = Transition(states, actions, blank, ends)
+    pay = lambda t: jax.vmap(lambda s: family.reward(t, s))(steps)  # noqa: E731
+    pays_alike = np.array_equal(pay(one), pay(other))
+    assert (moves_alike, pays_alike) == {
+        "rewards": (True, False),
+        "transitions": (False, True),
+    }[family.differs_in]
 
 
 def test_a_wind_that_nobody_can_stand_is_refused() -> None:

@@ -23,6 +23,10 @@ class Agent(Protocol):
         """Fresh weights."""
         ...
 
+    def acting(self, state: AgentState) -> AgentState:
+        """The part of a state that ``act`` reads: what one keeps and deploys."""
+        ...
+
     def act(
         self,
         state: AgentState,

@@ -8,8 +8,9 @@ from jaxtyping import Array, Float
 
 from borelax.types import Key
 
-LOG_STD_RANGE = (-10.0, 2.0)
-"""Bounds on the log standard deviation, reached smoothly."""
+LOG_STD_RANGE = (-5.0, 2.0)
+"""Bounds on the log standard deviation, reached smoothly; fresh networks start in the
+middle, at a deviation of 0.22, so that they explore from the first step on."""
 
 
 class TanhGaussian(eqx.Module):
@@ -33,12 +34,17 @@ class TanhGaussian(eqx.Module):
     def sample_with_log_prob(
         self, *, key: Key
     ) -> tuple[Float[Array, "action"], Float[Array, ""]]:
-        """A reparametrised action and its log density.
+        """A reparametrised action and its log density."""
+        return self.from_noise(jr.normal(key, self.mean.shape))
+
+    def from_noise(
+        self, noise: Float[Array, "action"]
+    ) -> tuple[Float[Array, "action"], Float[Array, ""]]:
+        """The action that standard normal ``noise`` gives, and its log density.
 
         log π(a) = log N(u) - Σ log(1 - tanh(u)²), written so that it stays finite for
         large u (Haarnoja et al. 2018, appendix C).
         """
-        noise = jr.normal(key, self.mean.shape)
         raw = self.mean + jnp.exp(self.log_std) * noise
         gaussian = -0.5 * jnp.square(noise) - self.log_std - 0.5 * jnp.log(2 * jnp.pi)
         # log(1 - tanh(u)²) = 2 (log 2 - u - softplus(-2u))

@@ -28,6 +28,13 @@ class DQNState(eqx.Module):
     standardise: Standardise
 
 
+class DQNPolicy(eqx.Module):
+    """What acting needs of a ``DQNState``."""
+
+    average: MLP
+    standardise: Standardise
+
+
 @dataclass(frozen=True)
 class DQN:
     """Double deep Q-learning (Mnih et al. 2015; van Hasselt et al. 2016)."""
@@ -65,9 +72,13 @@ class DQN:
         optimiser = self._optimiser().init(eqx.filter(q, eqx.is_inexact_array))
         return DQNState(q, q, q, optimiser, Standardise.identity(spec.obs_size))
 
+    def acting(self, state: DQNState) -> DQNPolicy:
+        """The averaged weights."""
+        return DQNPolicy(state.average, state.standardise)
+
     def act(
         self,
-        state: DQNState,
+        state: DQNState | DQNPolicy,
         obs: Float[Array, "obs"],
         *,
         explore: Float[Array, ""] | float,

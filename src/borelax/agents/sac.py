@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from borelax.agents.distributions import TanhGaussian
 from borelax.agents.networks import MLP, Standardise, adam, move_towards
@@ -30,6 +30,13 @@ class SACState(eqx.Module):
     targets: MLP
     actor_optimiser: optax.OptState
     critic_optimiser: optax.OptState
+    standardise: Standardise
+
+
+class SACPolicy(eqx.Module):
+    """What acting needs of a ``SACState``."""
+
+    actor: MLP
     standardise: Standardise
 
 
@@ -91,9 +98,13 @@ class SAC:
             standardise=Standardise.identity(spec.obs_size),
         )
 
+    def acting(self, state: SACState) -> SACPolicy:
+        """The actor."""
+        return SACPolicy(state.actor, state.standardise)
+
     def act(
         self,
-        state: SACState,
+        state: SACState | SACPolicy,
         obs: Float[Array, "obs"],
         *,
         explore: Float[Array, ""] | float,
@@ -160,7 +171,7 @@ class SAC:
         actions, log_probs = sample_actions(state.actor, next_obs, key=key_action)
         values = q_values(state.targets, next_obs, actions)
         if self.num_critics > 2:
-            values = values[jr.permutation(key_pair, self.num_critics)[:2]]
+            values = values[two_of(self.num_critics, key=key_pair)]
         return values.min(axis=0) - self.entropy_weight * log_probs
 
     def _cql(self, actor, critics, obs, next_obs, data_values, key: Key):
@@ -182,6 +193,14 @@ class SAC:
         return adam(self.lr, self.decay_updates)
 
 
+def two_of(count: int, *, key: Key) -> Int[Array, "2"]:
+    """Two different numbers below ``count``, all pairs equally likely."""
+    key_first, key_ahead = jr.split(key)
+    first = jr.randint(key_first, (), 0, count)
+    ahead = jr.randint(key_ahead, (), 1, count)
+    return jnp.stack([first, (first + ahead) % count])
+
+
 def q_values(
     critics: MLP, obs: Float[Array, "batch obs"], actions: Float[Array, "batch action"]
 ) -> Float[Array, "critics batch"]:
@@ -194,13 +213,13 @@ def sample_actions(
     actor: MLP, obs: Float[Array, "batch obs"], *, key: Key
 ) -> tuple[Float[Array, "batch action"], Float[Array, "batch"]]:
     """One action per observation and its log density."""
-    keys = jr.split(key, obs.shape[0])
+    size = actor.layers[-1].weight.shape[0] // 2  # mean and deviation
+    noise = jr.normal(key, (obs.shape[0], size))  # one draw: a key per row costs more
 
-    def one(obs, key):
-        policy = TanhGaussian.from_network(actor(obs))
-        return policy.sample_with_log_prob(key=key)
+    def one(obs, noise):
+        return TanhGaussian.from_network(actor(obs)).from_noise(noise)
 
-    return jax.vmap(one)(obs, keys)
+    return jax.vmap(one)(obs, noise)
 
 
 def cql_penalty(

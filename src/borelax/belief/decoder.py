@@ -30,6 +30,10 @@ class Decoder(Protocol):
         """The prediction in a form that the policy may be shown."""
         ...
 
+    def expected_reward(self, latent: Latent, step: Transition) -> Float[Array, ""]:
+        """The reward that m expects of a step."""
+        ...
+
     def fitted_to(self, steps: Transition) -> "Decoder":
         """This decoder, before training, with the statistics of steps [K]."""
         ...
@@ -50,6 +54,8 @@ class BernoulliPerCell(eqx.Module):
     """One Bernoulli per cell: does entering it give the goal's reward?"""
 
     network: MLP
+    levels: Float[Array, "2"]
+    """The data's mean reward off the goal and on it."""
     threshold: float = eqx.field(static=True)
     """Rewards above it count as the goal's."""
 
@@ -64,6 +70,7 @@ class BernoulliPerCell(eqx.Module):
     ):
         """``threshold`` lies between the goal's reward and the others."""
         self.network = MLP((latent_size, *hidden, num_cells), key=key)
+        self.levels = jnp.array([0.0, 1.0])
         self.threshold = threshold
 
     def summarise(self, steps: Transition) -> VisitCounts:
@@ -85,9 +92,22 @@ class BernoulliPerCell(eqx.Module):
         """
         return jax.nn.softmax(jax.nn.log_sigmoid(self.network(latent)))
 
+    def expected_reward(self, latent: Latent, step: Transition) -> Float[Array, ""]:
+        """Between the two levels, by the probability of the cell entered."""
+        off, on = jax.lax.stop_gradient(self.levels)
+        goal = jax.nn.sigmoid(self.network(latent)) @ step.next_obs
+        return off + goal * (on - off)
+
     def fitted_to(self, steps: Transition) -> "BernoulliPerCell":
-        """Nothing to fit."""
-        return self
+        """This decoder with the levels of steps [K]; a level never seen stays."""
+        on = steps.reward > self.threshold
+
+        def level(where: Array, otherwise: Array) -> Array:
+            mean = (steps.reward * where).sum() / jnp.maximum(where.sum(), 1)
+            return jnp.where(where.any(), mean, otherwise)
+
+        levels = jnp.stack([level(~on, self.levels[0]), level(on, self.levels[1])])
+        return eqx.tree_at(lambda d: d.levels, self, levels)
 
 
 @dataclass(frozen=True)

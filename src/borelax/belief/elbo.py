@@ -4,11 +4,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from borelax.belief.decoder import Decoder
 from borelax.belief.encoder import Encoder, Gaussian
-from borelax.types import Key, Metrics, Transition
+from borelax.types import Key, Metrics, Transition, axis_size
 
 
 class BeliefModel(eqx.Module):
@@ -24,32 +24,28 @@ def negative_elbo(
     *,
     kl_weight: float,
     decoded_steps: int = 0,
+    decoded_beliefs: int = 0,
     key: Key,
 ) -> tuple[Float[Array, ""], Metrics]:
     """-Σ_{t=0..T} ELBO_t of one rollout of T steps.
 
     ELBO_t decodes *all* T steps from one draw of m ~ q_t, and pays
     ``kl_weight``·KL(q_t ‖ q_{t-1}) with q_{-1} = N(0, I). With ``decoded_steps`` above
-    zero, that many random steps stand for all of them: the expectation is the same.
+    zero, that many random steps stand for all of them, and with ``decoded_beliefs``
+    that many random t for all t: the expectation is the same.
     """
     num_steps = steps.reward.shape[0]
-    share = 1.0
-    decoded = steps
-    if 0 < decoded_steps < num_steps:
-        key, key_steps = jr.split(key)
-        chosen = jr.choice(key_steps, num_steps, (decoded_steps,), replace=False)
-        decoded = jax.tree.map(lambda x: x[chosen], steps)
-        share = num_steps / decoded_steps
+    key_steps, key_beliefs, key_latents = jr.split(key, 3)
     beliefs = model.encoder.filter(steps)
-    keys = jr.split(key, beliefs.mean.shape[0])
-    latents = jax.vmap(lambda belief, k: belief.sample(key=k))(beliefs, keys)
+    decoded = _some(steps, decoded_steps, key=key_steps)
+    decoding = _some(beliefs, decoded_beliefs, key=key_beliefs)
+    latents = decoding.sample(key=key_latents)
     summary = model.decoder.summarise(decoded)
-    score = share * jax.vmap(lambda z: model.decoder.log_likelihood(z, summary))(
-        latents
-    )
+    score = jax.vmap(lambda z: model.decoder.log_likelihood(z, summary))(latents)
+    per_step = score.mean() / decoded.reward.shape[0]
     kl = jax.vmap(gaussian_kl)(beliefs, _previous(beliefs))
-    loss = -score.sum() + kl_weight * kl.sum()
-    return loss, {"reward_nll": -score.mean() / num_steps, "kl": kl.sum()}
+    loss = -per_step * num_steps * (num_steps + 1) + kl_weight * kl.sum()
+    return loss, {"reward_nll": -per_step, "kl": kl.sum()}
 
 
 def gaussian_kl(p: Gaussian, q: Gaussian) -> Float[Array, ""]:
@@ -57,6 +53,15 @@ def gaussian_kl(p: Gaussian, q: Gaussian) -> Float[Array, ""]:
     variance_ratio = jnp.exp(p.logvar - q.logvar)
     distance = jnp.square(p.mean - q.mean) * jnp.exp(-q.logvar)
     return 0.5 * (variance_ratio + distance - 1 + q.logvar - p.logvar).sum()
+
+
+def _some(rows: PyTree, count: int, *, key: Key) -> PyTree:
+    """``count`` random rows; all of them if ``count`` is 0."""
+    available = axis_size(rows)
+    if not 0 < count < available:
+        return rows
+    chosen = jr.randint(key, (count,), 0, available)
+    return jax.tree.map(lambda x: x[chosen], rows)
 
 
 def _previous(beliefs: Gaussian) -> Gaussian:

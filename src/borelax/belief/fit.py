@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int
 from borelax.belief.decoder import CellDecoder
 from borelax.belief.elbo import BeliefModel, negative_elbo
 from borelax.belief.encoder import Encoder
+from borelax.belief.step_decoder import StepDecoder
 from borelax.errors import require, require_positive, require_share
 from borelax.learn import Journal, run_chunks, scan_updates
 from borelax.relabel.source import RolloutSource
@@ -60,10 +61,12 @@ class FitBelief:
     """Units of the layer that reads a_t; 0: the action enters as it is."""
     reward_size: int = 8
     """Units of the layer that reads r_{t+1}."""
-    decoder: CellDecoder = field(default_factory=CellDecoder)
+    decoder: CellDecoder | StepDecoder = field(default_factory=CellDecoder)
     """How rewards are decoded from m."""
     decoded_steps: int = 0
     """Steps of each rollout that are decoded, drawn anew per update; 0: all."""
+    decoded_beliefs: int = 0
+    """Beliefs of each rollout that decode them, drawn anew per update; 0: all."""
     updates_per_chunk: int = 100
     """Updates between two looks at the metrics."""
 
@@ -79,7 +82,8 @@ class FitBelief:
             f"FitBelief.kl_weight must not be negative, and is {self.kl_weight}.",
         )
         require(self.action_size >= 0, "FitBelief.action_size must not be negative.")
-        require(self.decoded_steps >= 0, "FitBelief.decoded_steps must be 0 or more.")
+        for name in ("decoded_steps", "decoded_beliefs"):
+            require(getattr(self, name) >= 0, f"FitBelief.{name} must be 0 or more.")
         require(
             0 <= self.max_grad_norm < float("inf"),
             "FitBelief.max_grad_norm must not be negative.",
@@ -131,6 +135,11 @@ class FitBelief:
         decoder = self.decoder.build(spec, self.latent_size, key=key_decoder)
         return BeliefModel(encoder, decoder)
 
+    def init_state(self, model: BeliefModel) -> FittingBelief:
+        """The state in which training of a model begins."""
+        weights = eqx.filter(model, eqx.is_inexact_array)
+        return FittingBelief(model, self._optimiser().init(weights))
+
     def update(
         self, state: FittingBelief, rollouts: Episodes, *, key: Key
     ) -> tuple[FittingBelief, Metrics]:
@@ -144,6 +153,7 @@ class FitBelief:
                 model,
                 kl_weight=self.kl_weight,
                 decoded_steps=self.decoded_steps,
+                decoded_beliefs=self.decoded_beliefs,
             )
             losses, metrics = jax.vmap(lambda s, k: elbo(s, key=k))(steps, keys)
             return losses.mean(), jax.tree.map(jnp.mean, metrics)
@@ -179,9 +189,7 @@ def _init(
     def one(seed: Int[Array, ""]) -> FittingBelief:
         model = fit.init_model(spec, key=jr.fold_in(key_seeds, seed))
         decoder = model.decoder.fitted_to(jax.tree.map(_in_a_row, steps))
-        model = BeliefModel(model.encoder.scaled_to(steps), decoder)
-        weights = eqx.filter(model, eqx.is_inexact_array)
-        return FittingBelief(model, fit._optimiser().init(weights))
+        return fit.init_state(BeliefModel(model.encoder.scaled_to(steps), decoder))
 
     return eqx.filter_vmap(one)(jnp.arange(num_seeds))
 

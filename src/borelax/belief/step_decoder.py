@@ -142,6 +142,12 @@ class GaussianPerStep(eqx.Module):
         head = self.heads[-1]
         return _outputs(head, latent, self._read(head, self.probes)).reshape(-1)
 
+    def expected_reward(self, latent: Latent, step: Transition) -> Float[Array, ""]:
+        """The mean of the reward head."""
+        head = self.heads[0]
+        read = head.network.read_step(head.inputs(self.scale, step))
+        return head.network(latent, read)[0]
+
     def fitted_to(self, steps: Transition) -> "GaussianPerStep":
         """This decoder with its scale and its probes taken from steps [K]."""
         count = self.probes.reward.shape[0]

@@ -86,3 +86,34 @@ class LearnedBelief(eqx.Module):
         """The encoder run over the whole rollout."""
         beliefs = self.model.encoder.filter(steps)
         return jax.vmap(lambda b: self.view.features(self.model, b))(beliefs)
+
+    def rewards_along(self, steps: Transition) -> Float[Array, "T"]:
+        """The reward that the belief before each step expects of it.
+
+        The decoder's, at the mean of the belief.
+        """
+        means = self.model.encoder.filter(steps).mean[:-1]
+        return jax.vmap(self.model.decoder.expected_reward)(means, steps)
+
+
+class FrozenBelief(eqx.Module):
+    """A belief that learns nothing: what a policy is worth without its memory."""
+
+    belief: BeliefFilter
+
+    def start(self) -> Any:
+        """The prior."""
+        return self.belief.start()
+
+    def update(self, memory: Any, step: Transition) -> Any:
+        """The prior again."""
+        return memory
+
+    def features(self, memory: Any) -> Features:
+        """The prior's."""
+        return self.belief.features(memory)
+
+    def along(self, steps: Transition) -> Float[Array, "T_plus_1 features"]:
+        """The prior's, at every step."""
+        prior = self.features(self.start())
+        return jnp.repeat(prior[None], steps.reward.shape[0] + 1, axis=0)

@@ -5,6 +5,7 @@ agent's final policy (paper, section 3.1 and appendix C).
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -14,6 +15,7 @@ import jax.random as jr
 from jaxtyping import Array, Int
 
 from borelax.agents.dqn import DQN
+from borelax.agents.sac import SAC
 from borelax.errors import require, require_positive, require_share
 from borelax.learn import (
     Journal,
@@ -24,8 +26,8 @@ from borelax.learn import (
 )
 from borelax.logs import TaskLogs
 from borelax.simulate.policy import AgentPolicy, RandomPolicy
-from borelax.simulate.simulator import Simulator
-from borelax.types import Episodes, Key, Metrics, Spec
+from borelax.simulate.simulator import RewardFunction, Simulator
+from borelax.types import Episodes, Key, Metrics, Spec, Transition
 
 
 class Collecting(eqx.Module):
@@ -51,14 +53,15 @@ class Collect:
     updates_per_iteration: int = 500
     """Gradient steps per task and round."""
     explore_first: float = 1.0
-    """Exploration in the first round (DQN: ε)."""
+    """Exploration in the first round: how often a DQN acts at random (ε), how often a
+    SAC agent samples its policy in place of the policy's mode."""
     explore_last: float = 0.1
     """Exploration after ``explore_iterations`` rounds."""
     explore_iterations: int = 100
     """Rounds over which exploration falls linearly."""
     start: str = "uniform"
     """Start distribution of the logs."""
-    agent: DQN = field(default_factory=DQN)
+    agent: DQN | SAC = field(default_factory=DQN)
     """The learning algorithm."""
 
     def __post_init__(self) -> None:
@@ -127,7 +130,10 @@ class Collect:
         row = self.pool_rollouts + i * self.rollouts_per_iteration
         episodes = write_rollouts((new, jnp.asarray(row)), state.episodes)
         filled = jnp.asarray(row + self.rollouts_per_iteration)
-        agents, metrics = _learn(state.agents, episodes, filled, self, key_learn)
+        learners = (self, simulator.training_reward)
+        agents, metrics = _learn(
+            state.agents, (episodes, tasks), filled, learners, key_learn
+        )
         metrics["return"] = new.reward.sum((2, 3)).mean()
         return Collecting(agents, episodes), metrics
 
@@ -146,31 +152,54 @@ class Collect:
         )
 
     def _policies(self, agents: Any, *, explore: float) -> AgentPolicy:
-        return AgentPolicy(self.agent, agents, jnp.full(self.num_tasks, explore))
+        acting = self.agent.acting(agents)
+        return AgentPolicy(self.agent, acting, jnp.full(self.num_tasks, explore))
 
 
 @eqx.filter_jit
-def _init(agent: DQN, spec: Spec, num_tasks: int, key: Key) -> Any:
+def _init(agent: DQN | SAC, spec: Spec, num_tasks: int, key: Key) -> Any:
     keys = jax.vmap(lambda n: jr.fold_in(key, n))(jnp.arange(num_tasks))
     return eqx.filter_vmap(lambda k: agent.init(spec, key=k))(keys)
 
 
 @eqx.filter_jit
 def _learn(
-    agents: Any, episodes: Episodes, filled: Int[Array, ""], collect: Collect, key: Key
+    agents: Any,
+    logs: tuple[Episodes, Any],
+    filled: Int[Array, ""],
+    learners: tuple[Collect, RewardFunction | None],
+    key: Key,
 ) -> tuple[Any, Metrics]:
     """Every agent learns from its own task's rollouts."""
+    collect, reward = learners
 
-    def of_task(agent_state, own: Episodes, index: Int[Array, ""]):
+    def of_task(agent_state, own: tuple[Episodes, Any], index: Int[Array, ""]):
         return scan_updates(
             collect.agent.update,
             agent_state,
-            lambda key: sample_steps(own, filled, collect.agent.batch_size, key=key),
+            partial(_batch, own, filled, collect.agent.batch_size, reward),
             first=jnp.zeros((), jnp.int32),
             num_updates=collect.updates_per_iteration,
             key=jr.fold_in(key, index),
         )
 
-    indices = jnp.arange(episodes.reward.shape[0])
-    agents, metrics = eqx.filter_vmap(of_task)(agents, episodes, indices)
+    indices = jnp.arange(collect.num_tasks)
+    agents, metrics = eqx.filter_vmap(of_task)(agents, logs, indices)
     return agents, jax.tree.map(lambda x: x.mean(), metrics)
+
+
+def _batch(
+    own: tuple[Episodes, Any],
+    filled: Int[Array, ""],
+    size: int,
+    reward: RewardFunction | None,
+    *,
+    key: Key,
+) -> Transition:
+    """Random steps of a task's rollouts, with the rewards its agent learns from."""
+    episodes, task = own
+    steps = sample_steps(episodes, filled, size, key=key)
+    if reward is None:
+        return steps
+    rewards = jax.vmap(lambda step: reward(task, step))(steps)
+    return Transition(steps.obs, steps.action, rewards, steps.next_obs)

@@ -4,6 +4,7 @@ In: a source of rollouts and one belief filter per seed. Out: agent states [S].
 """
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -14,6 +15,7 @@ from jaxtyping import Array, Int
 
 from borelax.agents.dqn import DQN
 from borelax.agents.networks import Standardise
+from borelax.agents.sac import SAC
 from borelax.belief.view import BeliefFilter, BeliefView
 from borelax.errors import require_positive
 from borelax.learn import (
@@ -47,9 +49,11 @@ class FitMeta:
     """Gradient steps."""
     standardise: bool = True
     """Scale hyper-states by the mean and deviation of the first window."""
+    expected_rewards: bool = False
+    """Learn from R+ = E_b[R], the reward the belief expects, not the one it got."""
     view: BeliefView = field(default_factory=BeliefView)
     """What the policy sees of the belief."""
-    agent: DQN = field(default_factory=DQN)
+    agent: DQN | SAC = field(default_factory=DQN)
     """The learning algorithm."""
 
     def __post_init__(self) -> None:
@@ -112,7 +116,9 @@ class Window:
         for part, draw in enumerate(wanted):
             if self.draws[part] == draw:
                 continue
-            new = _encode(self.source, self.beliefs, size, jnp.asarray(draw), self.key)
+            new = _encode(
+                self.fit, self.source, self.beliefs, jnp.asarray(draw), self.key
+            )
             if self.steps is None:
                 self.steps = _empty(new, self.fit.parts)
             self.steps = write_rollouts((new, jnp.asarray(part * size)), self.steps)
@@ -139,10 +145,13 @@ def _empty(part: Episodes, parts: int) -> Episodes:
 
 
 @eqx.filter_jit
-def _encode(source, beliefs, size: int, draw: Int[Array, ""], key: Key) -> Episodes:
+def _encode(fit: FitMeta, source, beliefs, draw: Int[Array, ""], key: Key) -> Episodes:
+    relabel = partial(relabel_states, expected_rewards=fit.expected_rewards)
+
     def of_seed(belief, seed):
-        rollouts = source.draw(size, key=jr.fold_in(jr.fold_in(key, seed), draw))
-        return jax.vmap(lambda r: relabel_states(belief, r))(rollouts)
+        key_draw = jr.fold_in(jr.fold_in(key, seed), draw)
+        rollouts = source.draw(fit.rollouts_per_part, key=key_draw)
+        return jax.vmap(lambda r: relabel(belief, r))(rollouts)
 
     return eqx.filter_vmap(of_seed)(beliefs, jnp.arange(axis_size(beliefs)))
 

@@ -1,22 +1,34 @@
 """Which oracle judges which family."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
+import jax
 import jax.numpy as jnp
 
 from borelax.belief.elbo import BeliefModel
 from borelax.belief.view import BeliefFilter
 from borelax.errors import ConfigError
 from borelax.evaluate.evaluate import Evaluate, returns_per_episode
-from borelax.oracles.gridworld import gridworld_oracle
+from borelax.oracles.gridworld import GridworldOracle, gridworld_oracle
 from borelax.oracles.gridworld_belief import (
     ExactPosterior,
     PlanOnLearnedBelief,
     posterior_errors,
 )
+from borelax.oracles.prediction_error import prediction_errors
+from borelax.oracles.search_oracle import SearchOracle, search_oracle
+from borelax.oracles.search_policy import SearchPolicy
+from borelax.oracles.task_posterior import AnglePosterior, Posterior, WindPosterior
+from borelax.oracles.wind import WindOracle, WindPolicy, wind_oracle
 from borelax.simulate.jax_simulator import JaxSimulator
+from borelax.tasks.escape_room import EscapeRoom
 from borelax.tasks.gridworld import Gridworld
+from borelax.tasks.semicircle import SemiCircle
+from borelax.tasks.wind import Wind
 from borelax.types import Episodes, Key
+
+Solved = GridworldOracle | SearchOracle | WindOracle
+"""Returns of the best agents, in total (``to_json``) and ``per_episode``."""
 
 
 @runtime_checkable
@@ -24,7 +36,18 @@ class Oracle(Protocol):
     """What a run is measured against."""
 
     def values(self) -> dict[str, Any]:
-        """The ``oracle`` entry of results.json."""
+        """The ``oracle`` entry of results.json.
+
+        Always ``bayes_optimal``, ``known_task`` and ``exact``. Where ``exact`` is
+        False, ``bayes_optimal`` is a lower bound and ``upper_bound`` the other one.
+        """
+        ...
+
+    def policy(self) -> Any | None:
+        """The agent that earns ``bayes_optimal``, with a leading axis of one.
+
+        None where every task is tested, so that the expectation says it all.
+        """
         ...
 
     def exact_belief(self, num_seeds: int) -> BeliefFilter:
@@ -49,6 +72,10 @@ class GridworldJudge:
     def values(self) -> dict[str, Any]:
         """Returns of the best possible agents."""
         return self.solved.to_json()
+
+    def policy(self) -> None:
+        """Not needed: the return is over all goals."""
+        return None
 
     def exact_belief(self, num_seeds: int) -> ExactPosterior:
         """Bayes' rule."""
@@ -75,8 +102,63 @@ class GridworldJudge:
         return judged | {"exact_plan_return": float(returns.mean())}
 
 
+class PlaneJudge:
+    """The answers for the families in the plane; see docs/oracles.md for how exact."""
+
+    def __init__(self, family: SemiCircle | EscapeRoom | Wind):
+        """Solves the family, or reads the solution."""
+        self.family = family
+        self.solved: SearchOracle | WindOracle = (
+            wind_oracle(family) if isinstance(family, Wind) else search_oracle(family)
+        )
+
+    def values(self) -> dict[str, Any]:
+        """Returns of the best possible agents."""
+        return self.solved.to_json()
+
+    def policy(self) -> SearchPolicy | WindPolicy:
+        """The searcher, or the agent that feels the wind."""
+        if isinstance(self.solved, WindOracle):
+            first = jnp.asarray(self.solved.first_action)
+            return WindPolicy(first[None], cast(Wind, self.family))
+        return jax.tree.map(lambda x: x[None], self.solved.policy())
+
+    def exact_belief(self, num_seeds: int) -> Posterior:
+        """The posterior over angles, or the wind."""
+        seeds = jnp.arange(num_seeds)
+        if isinstance(self.family, Wind):
+            return WindPosterior(seeds, self.family)
+        return AnglePosterior(seeds, self.family)
+
+    def judge_belief(
+        self, models: BeliefModel | None, rollouts: Episodes, *, key: Key
+    ) -> dict[str, Any]:
+        """How far its predictions are from the posterior's."""
+        if models is None:
+            return {"prediction_error": 0.0}
+        posterior = self.exact_belief(1)
+        errors = prediction_errors(posterior, models, rollouts)
+        return {
+            "prediction_error": float(errors.mean()),
+            "prediction_error_per_seed": errors.tolist(),
+        }
+
+
 def oracle_of(family: Any) -> Oracle:
     """The oracle of a family."""
     if isinstance(family, Gridworld):
         return GridworldJudge(family)
+    if isinstance(family, SemiCircle | EscapeRoom | Wind):
+        return PlaneJudge(family)
+    raise ConfigError(f"There is no oracle for {type(family).__name__} yet.")
+
+
+def solve(family: Any, recompute: bool = False) -> Solved:
+    """The returns of a family's best agents: read if they are stored, else computed."""
+    if isinstance(family, Gridworld):
+        return gridworld_oracle(family, recompute=recompute)
+    if isinstance(family, SemiCircle | EscapeRoom):
+        return search_oracle(family, recompute=recompute)
+    if isinstance(family, Wind):
+        return wind_oracle(family)
     raise ConfigError(f"There is no oracle for {type(family).__name__} yet.")

@@ -9,13 +9,19 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Shaped
+from jaxtyping import Array, Int
 
-from borelax.errors import ConfigError, require
+from borelax.errors import ConfigError, require, require_share
 from borelax.logs import TaskLogs
-from borelax.relabel.source import AsLogged, Provenance, draw_places, take
+from borelax.relabel.source import (
+    AsLogged,
+    Made,
+    Provenance,
+    compose,
+    draw_places,
+    take,
+)
 from borelax.simulate.simulator import RewardFunction, Simulator
 from borelax.types import Episodes, Key
 
@@ -26,7 +32,9 @@ class KeepAsIs:
 
     name: ClassVar[str] = "none"
 
-    def __call__(self, logs: TaskLogs, simulator: Simulator) -> AsLogged:
+    def __call__(
+        self, logs: TaskLogs, simulator: Simulator, *, start: str, key: Key
+    ) -> AsLogged:
         """The logs as a source."""
         return AsLogged(logs.episodes)
 
@@ -35,9 +43,19 @@ class KeepAsIs:
 class RelabelRewards:
     """Fill half of each rollout with other tasks' episodes under its own reward."""
 
+    all_share: float = 0.0
+    """Share of rollouts in which every episode is another task's. Those show behaviour
+    that says nothing of the task, as a search does."""
+
     name: ClassVar[str] = "rewards"
 
-    def __call__(self, logs: TaskLogs, simulator: Simulator) -> "Relabelled":
+    def __post_init__(self) -> None:
+        """Refuse more than everything."""
+        require_share(self, "all_share")
+
+    def __call__(
+        self, logs: TaskLogs, simulator: Simulator, *, start: str, key: Key
+    ) -> "Relabelled":
         """The relabelling source; needs a reward function and two tasks."""
         if simulator.reward is None:
             raise ConfigError(
@@ -49,7 +67,7 @@ class RelabelRewards:
             "Reward relabelling borrows from other tasks, and these logs hold only "
             "one. Collect more tasks or use --relabel none.",
         )
-        return Relabelled(logs.tasks, logs.episodes, simulator.reward)
+        return Relabelled(logs.tasks, logs.episodes, simulator.reward, self.all_share)
 
 
 class Relabelled(eqx.Module):
@@ -58,6 +76,7 @@ class Relabelled(eqx.Module):
     tasks: Any
     episodes: Episodes
     reward: RewardFunction = eqx.field(static=True)
+    all_share: float = eqx.field(static=True, default=0.0)
 
     def draw(self, num_rollouts: int, *, key: Key) -> Episodes:
         """Random composite rollouts [num_rollouts, E, …]."""
@@ -65,35 +84,27 @@ class Relabelled(eqx.Module):
 
     def draw_with_makers(self, num_rollouts: int, *, key: Key) -> Provenance:
         """Composite rollouts, their tasks, and which task's agent made each episode."""
-        key_own, key_donor, key_other, key_slots = jr.split(key, 4)
-        num_tasks, _, num_episodes, _ = self.episodes.reward.shape
-        own_task, own_rollout = draw_places(self.episodes, num_rollouts, key=key_own)
-        _, donor_rollout = draw_places(self.episodes, num_rollouts, key=key_donor)
+        key_own, key_compose = jr.split(key)
+        task, rollout = draw_places(self.episodes, num_rollouts, key=key_own)
+        own = Made(take(self.episodes, task, rollout), task)
+
+        def borrow(key: Key) -> Made:
+            return self._borrow(task, key=key)
+
+        return compose(own, borrow, self.all_share, key=key_compose)
+
+    def _borrow(self, task: Int[Array, "draws"], *, key: Key) -> Made:
+        """Rollouts that other tasks' agents made, with the rewards of ``task``."""
+        key_place, key_donor = jr.split(key)
+        num_tasks = self.episodes.reward.shape[0]
+        _, rollout = draw_places(self.episodes, task.shape[0], key=key_place)
         # 1 … N-1 ahead, so that a task never borrows from itself
-        ahead = jr.randint(key_other, (num_rollouts,), 1, num_tasks)
-        donor_task = (own_task + ahead) % num_tasks
-        keys = jr.split(key_slots, num_rollouts)
-        borrowed = jax.vmap(lambda k: borrowed_slots(num_episodes, key=k))(keys)
-        tasks = jax.tree.map(lambda x: x[own_task], self.tasks)
-        donors = jax.vmap(lambda t, e: relabel(self.reward, t, e))(
-            tasks, take(self.episodes, donor_task, donor_rollout)
+        donor = (task + jr.randint(key_donor, task.shape, 1, num_tasks)) % num_tasks
+        relabelled = jax.vmap(lambda t, e: relabel(self.reward, t, e))(
+            jax.tree.map(lambda x: x[task], self.tasks),
+            take(self.episodes, donor, rollout),
         )
-        own = take(self.episodes, own_task, own_rollout)
-        makers = jnp.where(borrowed, donor_task[:, None], own_task[:, None])
-        rollouts = replace_episodes(own, donors, borrowed)
-        return Provenance(rollouts, own_task, makers)
-
-
-def borrowed_slots(num_episodes: int, *, key: Key) -> Shaped[Array, "E"]:
-    """Which episodes to replace: the first or the last ⌈k/2⌉, by a fair coin.
-
-    With a single episode the coin decides whether it is replaced at all.
-    """
-    count = (num_episodes + 1) // 2
-    slots = jnp.arange(num_episodes)
-    first = slots < count
-    other = slots >= num_episodes - count if num_episodes > 1 else ~first
-    return jnp.where(jr.bernoulli(key), first, other)
+        return Made(relabelled, donor)
 
 
 def relabel(reward: RewardFunction, task: Any, episodes: Episodes) -> Episodes:
@@ -102,15 +113,3 @@ def relabel(reward: RewardFunction, task: Any, episodes: Episodes) -> Episodes:
     rewards = jax.vmap(lambda step: reward(task, step))(steps)
     shape = episodes.reward.shape
     return Episodes(episodes.obs, episodes.action, rewards.reshape(shape))
-
-
-def replace_episodes(
-    own: Episodes, other: Episodes, where: Shaped[Array, "draws E"]
-) -> Episodes:
-    """``other``'s episodes where ``where`` holds, else ``own``'s."""
-
-    def pick(a: Array, b: Array) -> Array:
-        mask = where.reshape(where.shape + (1,) * (a.ndim - where.ndim))
-        return jnp.where(mask, b, a)
-
-    return jax.tree.map(pick, own, other)

@@ -1,15 +1,17 @@
 """Where learners get rollouts from: drawn afresh per batch, without the task.
 
-A phase-2 choice (``KeepAsIs``, ``RelabelRewards``) turns logs into a ``RolloutSource``.
+A phase-2 choice (``KeepAsIs``, ``RelabelRewards``, ``ReplayPolicies``) turns logs into
+a ``RolloutSource``.
 """
 
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Int
+from jaxtyping import Array, Int, Shaped
 
 from borelax.logs import TaskLogs
 from borelax.simulate.simulator import Simulator
@@ -36,13 +38,25 @@ class Provenance(eqx.Module):
     task: Int[Array, "draws"]
     maker: Int[Array, "draws E"]
 
+    @classmethod
+    def of(cls, own: "Made") -> "Provenance":
+        """Rollouts that their own task's agent made."""
+        num_episodes = own.rollouts.reward.shape[1]
+        maker = jnp.repeat(own.maker[:, None], num_episodes, axis=1)
+        return cls(own.rollouts, own.maker, maker)
+
 
 @runtime_checkable
 class Relabelling(Protocol):
     """Phase 2: how logs become training data."""
 
-    def __call__(self, logs: TaskLogs, simulator: Simulator) -> RolloutSource:
-        """The source that the belief model and the meta-agent learn from."""
+    def __call__(
+        self, logs: TaskLogs, simulator: Simulator, *, start: str, key: Key
+    ) -> RolloutSource:
+        """The source that the belief model and the meta-agent learn from.
+
+        ``start`` is the start distribution of the logs.
+        """
         ...
 
 
@@ -61,6 +75,63 @@ def take(episodes: Episodes, n: Int[Array, "draws"], r: Int[Array, "draws"]):
     return jax.tree.map(lambda x: x[n, r], episodes)
 
 
+def borrowed_slots(num_episodes: int, *, key: Key) -> Shaped[Array, "E"]:
+    """Which episodes to replace: the first or the last ⌈k/2⌉, by a fair coin.
+
+    With a single episode the coin decides whether it is replaced at all.
+    """
+    count = (num_episodes + 1) // 2
+    slots = jnp.arange(num_episodes)
+    first = slots < count
+    other = slots >= num_episodes - count if num_episodes > 1 else ~first
+    return jnp.where(jr.bernoulli(key), first, other)
+
+
+class Made(eqx.Module):
+    """Rollouts [draws, E, …] and the task whose agent made each of them."""
+
+    rollouts: Episodes
+    maker: Int[Array, "draws"]
+
+
+def compose(
+    own: Made, borrow: Callable[..., Made], all_share: float, *, key: Key
+) -> Provenance:
+    """Own rollouts with half their episodes, or in a share of them all, borrowed.
+
+    ``borrow(key=…)`` gives rollouts of the same tasks that others made. Where all
+    episodes are borrowed, the two halves are from two makers.
+    """
+    key_slots, key_first, key_second, key_all = jr.split(key, 4)
+    draws, num_episodes = own.rollouts.reward.shape[:2]
+    slots = jax.vmap(lambda k: borrowed_slots(num_episodes, key=k))(
+        jr.split(key_slots, draws)
+    )
+    made = _fill(Provenance.of(own), borrow(key=key_first), slots)
+    if all_share == 0:
+        return made
+    every = jr.bernoulli(key_all, all_share, (draws, 1))
+    return _fill(made, borrow(key=key_second), ~slots & every)
+
+
+def _fill(made: Provenance, other: Made, where: Shaped[Array, "draws E"]) -> Provenance:
+    rollouts = replace_episodes(made.rollouts, other.rollouts, where)
+    maker = jnp.where(where, other.maker[:, None], made.maker)
+    return Provenance(rollouts, made.task, maker)
+
+
+def replace_episodes(
+    own: Episodes, other: Episodes, where: Shaped[Array, "draws E"]
+) -> Episodes:
+    """``other``'s episodes where ``where`` holds, else ``own``'s."""
+
+    def pick(a: Array, b: Array) -> Array:
+        mask = where.reshape(where.shape + (1,) * (a.ndim - where.ndim))
+        return jnp.where(mask, b, a)
+
+    return jax.tree.map(pick, own, other)
+
+
 class AsLogged(eqx.Module):
     """Rollouts as they were logged."""
 
@@ -73,5 +144,4 @@ class AsLogged(eqx.Module):
     def draw_with_makers(self, num_rollouts: int, *, key: Key) -> Provenance:
         """Every episode is its own task's."""
         task, rollout = draw_places(self.episodes, num_rollouts, key=key)
-        maker = jnp.repeat(task[:, None], self.episodes.reward.shape[2], axis=1)
-        return Provenance(take(self.episodes, task, rollout), task, maker)
+        return Provenance.of(Made(take(self.episodes, task, rollout), task))

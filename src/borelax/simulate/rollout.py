@@ -58,4 +58,5 @@ def _episode(
     (_, memory), steps = jax.lax.scan(one_step, (state, memory), keys)
     obs = jnp.concatenate([first[None], steps.next_obs])
     dtype = family.spec.obs_dtype
-    return memory, Episodes(obs.astype(dtype), steps.action, steps.reward)
+    reward = steps.reward.astype(jnp.float32)  # strongly typed, as when read again
+    return memory, Episodes(obs.astype(dtype), steps.action, reward)

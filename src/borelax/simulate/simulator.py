@@ -24,6 +24,11 @@ class Simulator(Protocol):
         """The family's reward of a logged step; None: rewards cannot be relabelled."""
         ...
 
+    @property
+    def training_reward(self) -> RewardFunction | None:
+        """What agents learn from while logs are collected; None: the reward itself."""
+        ...
+
     def rollouts(
         self,
         policies: Any,

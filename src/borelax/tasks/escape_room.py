@@ -37,6 +37,7 @@ class EscapeRoom:
 
     name: ClassVar[str] = "escape-room"
     starts: ClassVar[tuple[str, ...]] = ("fixed", "uniform")
+    differs_in: ClassVar[str] = "transitions"
 
     def __post_init__(self) -> None:
         """Refuse rooms without walls or doors."""

@@ -26,6 +26,9 @@ class TaskFamily(Protocol):
 
     starts: ClassVar[tuple[str, ...]]
     """Names of the start distributions; ``fixed`` is the one used in the test."""
+    differs_in: ClassVar[str]
+    """What sets tasks apart: ``rewards``, or ``transitions`` (or both). Rewards can be
+    relabelled only where other tasks' steps could have happened in this one."""
 
     @property
     def spec(self) -> Spec:
@@ -50,6 +53,18 @@ class TaskFamily(Protocol):
 
     def reward(self, task: Task, step: Transition) -> Float[Array, ""]:
         """The reward of a logged step; simulation and relabelling both call it."""
+        ...
+
+
+@runtime_checkable
+class ShapedFamily(Protocol):
+    """A family whose reward is too sparse to learn from without knowing the task.
+
+    Agents that collect logs learn from ``training_reward``; the logs hold ``reward``.
+    """
+
+    def training_reward(self, task: Task, step: Transition) -> Float[Array, ""]:
+        """A denser reward of a logged step."""
         ...
 
 
@@ -94,6 +109,11 @@ def check_family(family: TaskFamily, *, key: Key | None = None) -> None:
     require(spec.horizon >= 1, f"{name}.spec.horizon must be at least 1.")
     require(spec.episodes >= 1, f"{name}.spec.episodes must be at least 1.")
     require("fixed" in family.starts, f"{name}.starts must contain 'fixed'.")
+    require(
+        family.differs_in in ("rewards", "transitions"),
+        f"{name}.differs_in must be 'rewards' or 'transitions', "
+        f"not {family.differs_in!r}.",
+    )
     try:
         hash(family)  # a family is a static argument of compiled functions
     except TypeError as error:

@@ -41,6 +41,7 @@ class Gridworld:
 
     name: ClassVar[str] = "gridworld"
     starts: ClassVar[tuple[str, ...]] = ("fixed", "uniform")
+    differs_in: ClassVar[str] = "rewards"
 
     def __post_init__(self) -> None:
         """Refuse grids without goals."""

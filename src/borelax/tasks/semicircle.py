@@ -37,6 +37,7 @@ class SemiCircle:
 
     name: ClassVar[str] = "semicircle"
     starts: ClassVar[tuple[str, ...]] = ("fixed", "uniform", "excluding")
+    differs_in: ClassVar[str] = "rewards"
 
     def __post_init__(self) -> None:
         """Refuse worlds without room."""

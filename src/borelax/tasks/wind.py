@@ -36,6 +36,7 @@ class Wind:
 
     name: ClassVar[str] = "wind"
     starts: ClassVar[tuple[str, ...]] = ("fixed",)
+    differs_in: ClassVar[str] = "transitions"
 
     def __post_init__(self) -> None:
         """Refuse storms."""
@@ -69,9 +70,23 @@ class Wind:
 
     def reward(self, task: Point, step: Transition) -> Float[Array, ""]:
         """1 near the goal; the same in every task."""
-        near = jnp.linalg.norm(step.next_obs - jnp.asarray(GOAL)) <= self.goal_radius
-        return near.astype(jnp.float32)
+        return (_to_goal(step) <= self.goal_radius).astype(jnp.float32)
+
+    def training_reward(self, task: Point, step: Transition) -> Float[Array, ""]:
+        """Minus the distance: no random walk against the wind ever meets the goal."""
+        return -_to_goal(step)
 
 
-HARD = {"horizon": 75, "goal_radius": 0.03, "strongest": 0.08}
-"""``wind-hard``: a goal so small that only an agent that knows the wind stays in it."""
+def _to_goal(step: Transition) -> Float[Array, ""]:
+    return jnp.linalg.norm(step.next_obs - jnp.asarray(GOAL))
+
+
+@dataclass(frozen=True)
+class WindHard(Wind):
+    """A goal so small that only an agent that knows the wind stays in it."""
+
+    horizon: int = 75
+    goal_radius: float = 0.03
+    strongest: float = 0.08
+
+    name: ClassVar[str] = "wind-hard"

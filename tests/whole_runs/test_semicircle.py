@@ -1,0 +1,99 @@
+"""A whole run on Semi-circle: rewards relabelled, SAC, and the best known search."""
+
+import numpy as np
+import pytest
+
+from borelax.journal import FolderJournal
+from borelax.oracles.search_policy import SearchPolicy
+from borelax.pipeline import Pipeline
+from borelax.presets import preset
+from borelax.progress import Quiet
+from tests.tiny_run import (
+    compiled_quickly,
+    copy_finished,
+    finished,
+    note_tests,
+    run_tiny,
+    shas,
+    work_out,
+)
+from tests.whole_runs.laws import (
+    check_belief,
+    check_folder,
+    check_relabelled,
+    check_results,
+    printed,
+    results_of,
+)
+
+DOMAIN = "semicircle"
+TINY = preset(DOMAIN, "tiny")
+
+
+def test_a_run_leaves_results_and_every_phase():
+    results = results_of(finished(DOMAIN))
+    check_results(results, TINY)
+    check_belief(results["belief"])
+    assert results["relabel"] == "rewards" and results["oracle"]["exact"] is False
+    check_folder(DOMAIN)
+
+
+def test_the_table_names_a_search_and_what_none_can_exceed():
+    table = printed(DOMAIN)
+    assert "best known search" in table and "no agent can exceed" in table
+    assert "Bayes-optimal" not in table and "without memory" not in table
+    assert "Belief: its predictions are" in table
+
+
+def test_the_best_search_is_sent_after_the_tasks_of_the_test(tmp_path, monkeypatch):
+    tests = note_tests(monkeypatch)
+    with compiled_quickly():
+        folder = copy_finished(tmp_path, domain=DOMAIN)
+        pipeline = Pipeline(TINY, folder, Quiet())
+        results = pipeline.results()
+    (sent,) = (tasks for policy, tasks in tests if isinstance(policy, SearchPolicy))
+    np.testing.assert_array_equal(sent, pipeline.test_tasks())
+    assert results["oracle"]["on_test_tasks"] == 2 * 60
+
+
+def test_half_of_each_rollout_is_anothers_at_least():
+    borrowed = check_relabelled(DOMAIN)
+    assert ((borrowed.sum(axis=1) == 1) | borrowed.all(axis=1)).all()
+
+
+class Crash(BaseException):
+    """What a killed process does."""
+
+
+@pytest.mark.parametrize("moment", ["record", "save"])
+def test_interrupted_anywhere_it_ends_with_the_same_bits(tmp_path, monkeypatch, moment):
+    """Before a checkpoint is written and right after it, once in each chunk."""
+    method, crashed = getattr(FolderJournal, moment), set()
+
+    def crash_once(self: FolderJournal, *args) -> None:
+        method(self, *args)
+        place = self.label, args[0] if moment == "record" else args[1]
+        if place not in crashed:
+            crashed.add(place)
+            raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FolderJournal, moment, crash_once)
+        while len(crashed) < (6 if moment == "record" else 3):
+            with pytest.raises(Crash):
+                work_out(tmp_path / "run", TINY)
+    assert {phase for phase, _ in crashed} == {"collect", "belief", "meta"}
+    work_out(tmp_path / "run", TINY)
+    assert shas(tmp_path / "run") == shas(finished(DOMAIN))
+
+
+def test_the_exact_belief_needs_no_learned_one(tmp_path, capsys):
+    out = copy_finished(tmp_path, without=("[3-5]-*",), domain=DOMAIN)
+    assert run_tiny(out, "--exact-belief", domain=DOMAIN) == 0
+    results = results_of(out)
+    check_results(results, TINY)
+    assert results["exact_belief"] is True
+    assert results["belief"].keys() == {"prediction_error", "frozen_return"}
+    assert results["belief"]["prediction_error"] == 0
+    assert not (out / "3-belief").exists()
+    assert "given the exact posterior" in capsys.readouterr().out
