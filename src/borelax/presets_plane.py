@@ -56,7 +56,6 @@ META = FitMeta(
         hidden=(128, 128),
         lr=1e-3,
         decay_updates=80_000,
-        discount=0.95,
         batch_size=2_048,
         num_critics=5,
     ),
@@ -131,6 +130,7 @@ def escape_room_paper() -> Experiment:
 
 def quick(paper: Experiment) -> Experiment:
     """A laptop's share: fewer tasks, a tenth of the data, smaller batches."""
+    updates = min(60_000, paper.meta.updates)
     return replace(
         paper,
         preset="quick",
@@ -145,7 +145,7 @@ def quick(paper: Experiment) -> Experiment:
         ),
         belief=replace(
             paper.belief,
-            updates=3_000,
+            updates=min(4_000, paper.belief.updates),
             hidden_size=64,
             decoded_steps=20,
             decoded_beliefs=20,
@@ -156,8 +156,10 @@ def quick(paper: Experiment) -> Experiment:
             parts=8,
             rollouts_per_part=400,
             updates_per_part=500,
-            updates=40_000,
-            agent=SAC(hidden=(128, 128), lr=1e-3, decay_updates=40_000, batch_size=512),
+            updates=updates,
+            agent=SAC(
+                hidden=(128, 128), lr=1e-3, decay_updates=updates, batch_size=512
+            ),
         ),
     )
 
