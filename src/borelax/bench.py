@@ -61,14 +61,16 @@ class Speed:
 
 def bench(experiment: Experiment, display: ProgressDisplay) -> dict[str, Any]:
     """Time every phase; what ``borelax bench`` writes."""
-    bench = Bench(experiment)
-    phases = (bench.collect, bench.belief, bench.meta, bench.evaluate)
+    timed = Bench(experiment)
+    phases = (timed.collect, timed.belief, timed.meta, timed.evaluate)
     speeds = []
     display.begin("bench", len(phases), 0)
-    for number, phase in enumerate(phases, start=1):
-        speeds.append(phase())
-        display.update(number, lambda: f"{speeds[-1].phase} timed")
-    display.end()
+    try:
+        for number, phase in enumerate(phases, start=1):
+            speeds.append(phase())
+            display.update(number, lambda: f"{speeds[-1].phase} timed")
+    finally:
+        display.end()
     return {
         "domain": experiment.family.name,
         "preset": experiment.preset,

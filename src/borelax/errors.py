@@ -58,3 +58,13 @@ def require_share(owner: object, *names: str) -> None:
             0 <= value <= 1,
             f"{type(owner).__name__}.{name} must lie in [0, 1], not {value}.",
         )
+
+
+def require_widths(owner: object, *names: str) -> None:
+    """Refuse ``owner`` unless each named field holds widths of layers, at least one."""
+    for name in names:
+        widths = getattr(owner, name)
+        require(
+            len(widths) > 0 and all(width > 0 for width in widths),
+            f"{type(owner).__name__}.{name} must hold positive widths, not {widths}.",
+        )

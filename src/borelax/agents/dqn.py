@@ -14,7 +14,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from borelax.agents.networks import MLP, Standardise, adam, move_towards
-from borelax.errors import require, require_positive, require_share
+from borelax.errors import require, require_positive, require_share, require_widths
 from borelax.types import Discrete, Key, Metrics, Spec, Transition
 
 
@@ -58,10 +58,7 @@ class DQN:
         """Refuse values that cannot learn."""
         require_positive(self, "lr", "batch_size")
         require_share(self, "discount", "target_rate", "average_rate")
-        require(
-            len(self.hidden) > 0 and all(width > 0 for width in self.hidden),
-            f"DQN.hidden must hold positive widths, not {self.hidden}.",
-        )
+        require_widths(self, "hidden")
         require(self.decay_updates >= 0, "DQN.decay_updates must not be negative.")
 
     def init(self, spec: Spec, *, key: Key) -> DQNState:

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 
 from borelax.agents.distributions import TanhGaussian
 from borelax.agents.networks import MLP, Standardise, adam, move_towards
-from borelax.errors import require, require_positive, require_share
+from borelax.errors import require, require_positive, require_share, require_widths
 from borelax.types import Box, Key, Metrics, Spec, Transition
 
 Action = Float[Array, "action"]
@@ -69,10 +69,7 @@ class SAC:
         """Refuse values that cannot learn."""
         require_positive(self, "lr", "batch_size", "cql_actions")
         require_share(self, "discount", "target_rate")
-        require(
-            len(self.hidden) > 0 and all(width > 0 for width in self.hidden),
-            f"SAC.hidden must hold positive widths, not {self.hidden}.",
-        )
+        require_widths(self, "hidden")
         require(self.num_critics >= 2, "SAC.num_critics must be at least 2.")
         require(self.decay_updates >= 0, "SAC.decay_updates must not be negative.")
         for name in ("entropy_weight", "cql_weight"):
@@ -178,7 +175,7 @@ class SAC:
         """Log Σ_a exp Q(s, a), importance-weighted, minus Q of the data."""
         key_uniform, key_now, key_next = jr.split(key, 3)
         size, count = data_values.shape[1], self.cql_actions
-        width = actor.layers[-1].out_features // 2
+        width = _action_size(actor)
         uniform = jr.uniform(key_uniform, (count, size, width), minval=-1.0)
         now, now_log = _many(actor, obs, count, key_now)
         later, later_log = _many(actor, next_obs, count, key_next)
@@ -213,8 +210,8 @@ def sample_actions(
     actor: MLP, obs: Float[Array, "batch obs"], *, key: Key
 ) -> tuple[Float[Array, "batch action"], Float[Array, "batch"]]:
     """One action per observation and its log density."""
-    size = actor.layers[-1].weight.shape[0] // 2  # mean and deviation
-    noise = jr.normal(key, (obs.shape[0], size))  # one draw: a key per row costs more
+    shape = (obs.shape[0], _action_size(actor))
+    noise = jr.normal(key, shape)  # one draw: a key per row costs more
 
     def one(obs, noise):
         return TanhGaussian.from_network(actor(obs)).from_noise(noise)
@@ -234,6 +231,11 @@ def cql_penalty(
     weighted = values - log_density[:, None, :]
     integral = jax.nn.logsumexp(weighted, axis=0) - jnp.log(values.shape[0])
     return (integral - data_values).mean()
+
+
+def _action_size(actor: MLP) -> int:
+    """An actor gives a mean and a deviation per axis."""
+    return actor.layers[-1].weight.shape[0] // 2
 
 
 def _many(actor: MLP, obs: Float[Array, "batch obs"], count: int, key: Key):

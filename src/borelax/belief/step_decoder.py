@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from borelax.agents.networks import MLP, Standardise
 from borelax.belief.decoder import Latent
-from borelax.errors import require, require_positive
+from borelax.errors import require_positive, require_widths
 from borelax.types import Box, Discrete, Key, Spec, Transition
 
 
@@ -180,10 +180,7 @@ class StepDecoder:
     def __post_init__(self) -> None:
         """Refuse decoders that decode nothing."""
         require_positive(self, "probes")
-        require(
-            len(self.hidden) > 0 and all(width > 0 for width in self.hidden),
-            f"StepDecoder.hidden must hold positive widths, not {self.hidden}.",
-        )
+        require_widths(self, "hidden")
 
     def build(self, spec: Spec, latent_size: int, *, key: Key) -> GaussianPerStep:
         """Fresh weights; scale and probes wait for data."""
