@@ -28,7 +28,7 @@ from borelax.learn import Journal
 from borelax.meta.policy import BeliefPolicy
 from borelax.progress import ProgressDisplay
 from borelax.run_folder import environment
-from borelax.simulate.jax_simulator import JaxSimulator
+from borelax.simulate.of_family import simulator_of
 from borelax.tasks.family import draw_tasks
 from borelax.types import Spec, Transition
 
@@ -85,7 +85,7 @@ class Bench:
     def __init__(self, experiment: Experiment):
         """Nothing runs yet."""
         self.experiment = experiment
-        self.simulator = JaxSimulator(experiment.family)
+        self.simulator = simulator_of(experiment.family)
         self.spec = experiment.family.spec
 
     def collect(self) -> Speed:

@@ -29,7 +29,7 @@ from borelax.outputs import (
 from borelax.progress import ProgressDisplay
 from borelax.relabel.source import RolloutSource
 from borelax.run_folder import Phase, RunFolder
-from borelax.simulate.jax_simulator import JaxSimulator
+from borelax.simulate.of_family import simulator_of
 from borelax.tasks.family import FiniteFamily, draw_tasks
 from borelax.types import Episodes, Key, axis_size
 
@@ -85,7 +85,7 @@ class Pipeline:
     ):
         """Open or make the folder."""
         self.experiment = experiment
-        self.simulator = JaxSimulator(experiment.family)
+        self.simulator = simulator_of(experiment.family)
         self.spec = experiment.family.spec
         self.folder = RunFolder(out, experiment, display, checkpoint_seconds)
 
