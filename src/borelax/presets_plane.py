@@ -32,15 +32,17 @@ COLLECT = Collect(
 )
 """Semi-circle's logs, as in the paper."""
 
+DECODER = StepDecoder(hidden=(64, 64), reader=(128, 128))
+
 BELIEF = FitBelief(
-    updates=5_000,
+    updates=8_000,
     rollouts_per_update=64,
     lr=2e-3,
     final_lr_share=0.02,
     hidden_size=128,
     action_size=16,
     reward_size=16,
-    decoder=StepDecoder(hidden=(64, 64)),
+    decoder=DECODER,
     decoded_steps=40,
     decoded_beliefs=40,
     updates_per_chunk=500,
@@ -92,7 +94,7 @@ def wind_paper() -> Experiment:
         belief=replace(
             BELIEF,
             updates=3_000,
-            decoder=StepDecoder(hidden=(64, 64), transitions=True),
+            decoder=replace(DECODER, transitions=True),
             decoded_steps=0,
             decoded_beliefs=0,
         ),
@@ -122,7 +124,11 @@ def escape_room_paper() -> Experiment:
             agent=SAC(hidden=(128, 128)),
         ),
         relabel=ReplayPolicies(),
-        belief=replace(BELIEF, decoder=StepDecoder(hidden=(64, 64), transitions=True)),
+        belief=replace(
+            BELIEF,
+            updates=10_000,
+            decoder=StepDecoder(hidden=(128, 128), reader=(256, 256), transitions=True),
+        ),
         meta=META,
         evaluate=HELD_OUT,
     )
@@ -186,7 +192,7 @@ def tiny(paper: Experiment) -> Experiment:
             latent_size=4,
             hidden_size=8,
             state_size=8,
-            decoder=replace(paper.belief.decoder, hidden=(8,), probes=4),
+            decoder=replace(paper.belief.decoder, hidden=(8,), reader=(8,), probes=4),
             decoded_steps=5,
             decoded_beliefs=5,
             updates_per_chunk=2,

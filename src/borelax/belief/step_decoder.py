@@ -1,8 +1,8 @@
 """A Gaussian decoder for any step: reward, and next observation where tasks need it.
 
-Unit variance, so that the log-likelihood is minus half the squared error. The first
-layer of each network is split into a part for m and a part for the step: the second is
-computed once per rollout, and all (T+1)·T pairs of belief and step only add the two.
+Unit variance, so that the log-likelihood is minus half the squared error. Each network
+first reads the step, then adds m: reading is done once per step, however deep, and all
+(T+1)·T pairs of belief and step only pay for the layers after the addition.
 """
 
 from dataclasses import dataclass
@@ -23,27 +23,28 @@ class SplitMLP(eqx.Module):
     """An MLP of (latent, step) that can read the step's part once for many latents."""
 
     latent_layer: eqx.nn.Linear
-    step_layer: eqx.nn.Linear
+    reader: MLP
     rest: MLP
 
     def __init__(
         self,
         latent_size: int,
         step_size: int,
+        reader: tuple[int, ...],
         hidden: tuple[int, ...],
         output_size: int,
         *,
         key: Key,
     ):
-        """``hidden`` are the widths after the two parts were added."""
+        """``reader`` and ``hidden`` are the widths before and after m is added."""
         keys = jr.split(key, 3)
         self.latent_layer = eqx.nn.Linear(latent_size, hidden[0], key=keys[0])
-        self.step_layer = eqx.nn.Linear(step_size, hidden[0], key=keys[1])
+        self.reader = MLP((step_size, *reader, hidden[0]), key=keys[1])
         self.rest = MLP((*hidden, output_size), key=keys[2])
 
     def read_step(self, step: Float[Array, "step"]) -> Float[Array, "hidden"]:
-        """The step's part of the first layer."""
-        return self.step_layer(step)
+        """The step's part of the layer in which m is added."""
+        return self.reader(step)
 
     def __call__(
         self, latent: Latent, read: Float[Array, "hidden"]
@@ -171,7 +172,10 @@ class StepDecoder:
     """Settings of ``GaussianPerStep``, for any observations and rewards."""
 
     hidden: tuple[int, ...] = (32, 32)
-    """Units of each hidden layer."""
+    """Units of each hidden layer that reads step and m together."""
+    reader: tuple[int, ...] = ()
+    """Units of layers that read the step alone, before: cheap, and they learn whatever
+    is the same in all tasks, such as where a wall is."""
     transitions: bool = False
     """Decode the next observation too, where tasks differ in their transitions."""
     probes: int = 64
@@ -181,6 +185,8 @@ class StepDecoder:
         """Refuse decoders that decode nothing."""
         require_positive(self, "probes")
         require_widths(self, "hidden")
+        if self.reader:
+            require_widths(self, "reader")
 
     def build(self, spec: Spec, latent_size: int, *, key: Key) -> GaussianPerStep:
         """Fresh weights; scale and probes wait for data."""
@@ -188,7 +194,8 @@ class StepDecoder:
         before = spec.obs_size + spec.action.size
 
         def network(inputs: int, outputs: int, key: Key) -> SplitMLP:
-            return SplitMLP(latent_size, inputs, self.hidden, outputs, key=key)
+            widths = (self.reader, self.hidden)
+            return SplitMLP(latent_size, inputs, *widths, outputs, key=key)
 
         heads: list[RewardHead | TransitionHead]
         heads = [RewardHead(network(before + spec.obs_size, 1, key_reward))]
