@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache, partial
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -32,11 +33,7 @@ def mujoco_version() -> str:
 @lru_cache(maxsize=8)
 def load_model(file: str) -> Any:
     """A model of Gymnasium's by its file's name, or any other by its path."""
-    try:
-        import mujoco
-    except ModuleNotFoundError as error:
-        raise _missing("mujoco") from error
-    path = Path(file)
+    mujoco, path = _import_mujoco(), Path(file)
     if not path.is_absolute():
         path = _gymnasium_assets() / path
     if not path.exists():
@@ -45,6 +42,7 @@ def load_model(file: str) -> Any:
         return mujoco.MjModel.from_xml_path(str(path))
 
 
+@runtime_checkable
 class Simulations(Protocol):
     """Many simulations of one model."""
 
@@ -101,10 +99,8 @@ class ThreadedSimulations:
 
     def __init__(self, model: Any, count: int, threads: int):
         """Allocate the simulations."""
-        import mujoco
-
-        self.mujoco, self.model = mujoco, model
-        self.all = [mujoco.MjData(model) for _ in range(count)]
+        self.mujoco, self.model = _import_mujoco(), model
+        self.all = [self.mujoco.MjData(model) for _ in range(count)]
         self.parts = [slice(i, None, threads) for i in range(threads)]
         self.pool = ThreadPoolExecutor(threads)
 
@@ -136,9 +132,14 @@ class ThreadedSimulations:
 
 def warning_name(number: int) -> str:
     """MuJoCo's own name of a warning, such as BADQACC."""
-    import mujoco
+    return _import_mujoco().mjtWarning(number).name.removeprefix("mjWARN_")
 
-    return mujoco.mjtWarning(number).name.removeprefix("mjWARN_")
+
+def _import_mujoco() -> Any:
+    try:
+        return import_module("mujoco")
+    except ModuleNotFoundError as error:
+        raise _missing("mujoco") from error
 
 
 def _cores() -> int:

@@ -50,9 +50,7 @@ class AntSemiCircle:
         """A goal at a uniform angle."""
         return sample_goal(key=key)
 
-    def reset(
-        self, task: Point, start: str, default: Physics, *, key: Key
-    ) -> Physics:
+    def reset(self, task: Point, start: str, default: Physics, *, key: Key) -> Physics:
         """The default pose at rest; where, Semi-circle's distributions say."""
         require(start in self.starts, f"Ant-Semi-circle has no start called {start!r}.")
         place = start_position(start, key=key)
