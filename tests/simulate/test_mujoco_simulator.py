@@ -15,6 +15,7 @@ from borelax.errors import ConfigError, NumericalError
 from borelax.simulate import mujoco_simulator
 from borelax.simulate.jax_simulator import JaxSimulator, OfFamily
 from borelax.simulate.mujoco_engine import load_model
+from borelax.simulate.mujoco_programs import programs_of
 from borelax.simulate.mujoco_simulator import MujocoSimulator
 from borelax.simulate.of_family import engine_of, simulator_of
 from borelax.simulate.policy import AgentPolicy, RandomPolicy
@@ -148,12 +149,12 @@ def test_agents_and_random_policies_run_and_compile_once(family) -> None:
     states = eqx.filter_vmap(lambda k: agent.acting(agent.init(spec, key=k)))(keys)
     policies = AgentPolicy(agent, states, jnp.ones(3))
     again = jax.tree.map(lambda x: 2 * x, policies)
-    mujoco_simulator._programs.cache_clear()
+    programs_of.cache_clear()
     for policy in (policies, again, RandomPolicy(spec.action)):
         assert bool(jnp.isfinite(run(family, policy).obs).all())
-    assert mujoco_simulator._programs.cache_info().misses == 2
+    assert programs_of.cache_info().misses == 2
     _, rest = eqx.partition(policies, eqx.is_array)
-    programs = mujoco_simulator._programs(family, rest, start_of(family))
+    programs = programs_of(family, rest, start_of(family))
     assert programs.advance._cache_size() == programs.begin._cache_size() == 1
 
 

@@ -1,35 +1,37 @@
 """Simulation of MuJoCo families: physics in C on threads, everything else in JAX.
 
-All N × repeats simulations take each step together. Between two steps of the physics
-there is one compiled call for all of them: it observes, rewards, remembers, records
-and acts. What is recorded stays on the device; only states go in and actions come out.
+Between two steps of the physics there is one compiled call for all simulations. What is
+recorded stays on the device; only states go in and actions come out. The tasks go in
+two halves, so that one half's physics is at work while the other half decides.
 """
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float, Int, Shaped
+from jaxtyping import Array, Int
 
 from borelax.errors import NumericalError, require
 from borelax.simulate.jax_simulator import OfFamily
 from borelax.simulate.mujoco_engine import (
+    Rows,
     Simulations,
     load_model,
     simulations,
     warning_name,
 )
-from borelax.simulate.policy import Memory
+from borelax.simulate.mujoco_programs import allocate, programs_of
 from borelax.simulate.simulator import RewardFunction
 from borelax.tasks.family import ShapedFamily
 from borelax.tasks.mujoco_family import MujocoFamily, Physics
-from borelax.types import Box, Episodes, Key, Spec, Transition, axis_size
+from borelax.types import Box, Episodes, Key, Spec, axis_size
 
 
 @dataclass(frozen=True)
@@ -70,167 +72,73 @@ class MujocoSimulator:
         key: Key,
     ) -> Episodes:
         """Run policy n in task n; each task and repeat has its own key."""
-        model = load_model(self.family.model_file)
-        physics = simulations(model, axis_size(tasks) * repeats, self.threads)
-        scale = _scaling(self.family, model)
-        arrays, rest = eqx.partition(policies, eqx.is_array)
-        begin, advance = _programs(self.family, rest, start)
-        default = Physics(jnp.asarray(model.qpos0, jnp.float32), jnp.zeros(model.nv))
-        made = _allocate(self.spec, policies, tasks, repeats, episodes, key)
-        for episode in range(episodes):
-            made, moment, rows = begin(arrays, tasks, default, made)
-            physics.begin(np.asarray(rows))
-            for step in range(self.spec.horizon):
-                controls = scale(np.asarray(moment.action))
-                rows = physics.step(controls, self.family.frame_skip)
-                _refuse_unstable(physics, (episode, step), repeats)
-                made, moment = advance(arrays, tasks, made, moment, rows)
-        return made.episodes
+        numbers = jnp.arange(axis_size(tasks))
+        plan = Plan(self.family, repeats, episodes, start, self.threads)
+        everything = (policies, tasks, numbers)
+        return _in_turns([_roll(plan, *part, key=key) for part in _halves(everything)])
 
 
-class Made(eqx.Module):
-    """All rollouts so far."""
+class Plan(NamedTuple):
+    """What all simulations of a call have in common."""
 
-    memory: Memory
-    """The policies' [N, repeats, …]."""
-    keys: Shaped[Array, "N repeats"]
-    """Each rollout's own."""
-    episode: Int[Array, ""]
-    step: Int[Array, ""]
-    episodes: Episodes
-    """Preallocated [N, repeats, E, …]."""
+    family: MujocoFamily
+    repeats: int
+    episodes: int
+    start: str
+    threads: int
 
 
-class Moment(eqx.Module):
-    """A simulation, or any array of them, between two steps of the physics."""
-
-    key: Shaped[Array, "*batch"]
-    """Of this episode's actions."""
-    before: Physics
-    obs: Float[Array, "*batch obs"]
-    action: Float[Array, "*batch action"]
+PhysicsStep = Callable[[], Rows]
+"""A step of the physics, still to be taken."""
 
 
-@eqx.filter_jit
-def _allocate(
-    spec: Spec, policies: Any, tasks: Any, repeats: int, episodes: int, key: Key
-) -> Made:
-    """Room for everything; memories as rollouts begin."""
-    num_tasks, (horizon, size) = axis_size(tasks), (spec.horizon, spec.action.size)
-    shape = (num_tasks, repeats, episodes)
-
-    def of_task(policy: Any, number: Int[Array, ""]) -> tuple[Memory, Array]:
-        key_task = jr.fold_in(key, number)
-        keys = jax.vmap(lambda r: jr.fold_in(key_task, r))(jnp.arange(repeats))
-        return jax.vmap(lambda k: policy.start(), axis_size=repeats)(keys), keys
-
-    memory, keys = eqx.filter_vmap(of_task)(policies, jnp.arange(num_tasks))
-    room = Episodes(
-        jnp.zeros((*shape, horizon + 1, spec.obs_size), spec.obs_dtype),
-        jnp.zeros((*shape, horizon, size)),
-        jnp.zeros((*shape, horizon)),
-    )
-    return Made(memory, keys, jnp.int32(-1), jnp.int32(0), room)
-
-
-class Programs(NamedTuple):
-    """The compiled calls between MuJoCo's."""
-
-    begin: Callable[..., tuple[Made, Moment, Array]]
-    advance: Callable[..., tuple[Made, Moment]]
+def _roll(
+    plan: Plan, policies: Any, tasks: Any, numbers: Int[Array, "N"], *, key: Key
+) -> Generator[PhysicsStep, Rows, Episodes]:
+    """Rollouts that ask for each step of their physics and are sent its outcome."""
+    family, repeats = plan.family, plan.repeats
+    model = load_model(family.model_file)
+    physics = simulations(model, len(numbers) * repeats, plan.threads)
+    scale = _scaling(family, model)
+    arrays, rest = eqx.partition(policies, eqx.is_array)
+    begin, advance = programs_of(family, rest, plan.start)
+    default = Physics(jnp.asarray(model.qpos0, jnp.float32), jnp.zeros(model.nv))
+    made = allocate(family.spec, policies, numbers, repeats, plan.episodes, key)
+    for episode in range(plan.episodes):
+        made, moment, rows = begin(arrays, tasks, default, made)
+        physics.begin(np.asarray(rows))
+        for step in range(family.spec.horizon):
+            controls = scale(np.asarray(moment.action))
+            rows = yield partial(physics.step, controls, family.frame_skip)
+            _refuse_unstable(physics, (episode, step), numbers, repeats)
+            made, moment = advance(arrays, tasks, made, moment, rows)
+    return made.episodes
 
 
-@lru_cache(maxsize=32)
-def _programs(family: MujocoFamily, rest: Any, start: str) -> Programs:
-    """One pair per family and structure of policies, so that each compiles once."""
-    begin = partial(_begin, family, rest, start)
-    advance = partial(_advance, family, rest)
-    return Programs(
-        jax.jit(begin, donate_argnums=3), jax.jit(advance, donate_argnums=2)
-    )
+def _in_turns(rolls: list[Generator[PhysicsStep, Rows, Episodes]]) -> Episodes:
+    """While one half's physics is at work, the other half observes and acts."""
+    made = []
+    with ThreadPoolExecutor(1) as worker:
+        at_work = deque((roll, worker.submit(next(roll))) for roll in rolls)
+        while at_work:
+            roll, rows = at_work.popleft()
+            try:
+                at_work.append((roll, worker.submit(roll.send(rows.result()))))
+            except StopIteration as end:
+                made.append(end.value)
+    return jax.tree.map(lambda *x: jnp.concatenate(x), *made)
 
 
-def _begin(
-    family: MujocoFamily,
-    rest: Any,
-    start: str,
-    arrays: Any,
-    tasks: Any,
-    default: Physics,
-    made: Made,
-) -> tuple[Made, Moment, Float[Array, "sims row"]]:
-    """Start the next episode of every rollout; its states are also given as rows."""
-    episode = made.episode + 1
-
-    def one(policy: Any, task: Any, memory: Memory, key: Key) -> Moment:
-        key_reset, key_acts = jr.split(jr.fold_in(key, episode))
-        first = family.reset(task, start, default, key=key_reset)
-        obs = family.observe(first, first)
-        action = policy.act(memory, obs, key=jr.fold_in(key_acts, 0))
-        return Moment(key_acts, first, obs, action)
-
-    moment = _for_all(one, rest)(arrays, tasks, made.memory, made.keys)
-    place, room = (slice(None), slice(None), episode, 0), made.episodes
-    room = Episodes(
-        room.obs.at[place].set(moment.obs.astype(room.obs.dtype)),
-        room.action.at[place].set(moment.action),
-        room.reward,
-    )
-    rows = jnp.concatenate([moment.before.qpos, moment.before.qvel], axis=-1)
-    made = Made(made.memory, made.keys, episode, jnp.int32(0), room)
-    return made, moment, rows.reshape(-1, rows.shape[-1])
-
-
-def _advance(
-    family: MujocoFamily,
-    rest: Any,
-    arrays: Any,
-    tasks: Any,
-    made: Made,
-    moment: Moment,
-    rows: Float[Array, "sims row"],
-) -> tuple[Made, Moment]:
-    """After a step of the physics: observe, reward, remember, record, act again."""
-    number = made.step + 1
-
-    def one(policy: Any, task: Any, memory: Memory, moment: Moment, after: Physics):
-        obs = family.observe(moment.before, after)
-        step = Transition(moment.obs, moment.action, jnp.zeros(()), obs)
-        reward = family.reward(task, step)
-        memory = policy.remember(memory, eqx.tree_at(lambda s: s.reward, step, reward))
-        action = policy.act(memory, obs, key=jr.fold_in(moment.key, number))
-        return memory, reward, Moment(moment.key, after, obs, action)
-
-    after = _physics(rows, moment.before)
-    memory, reward, moment = _for_all(one, rest)(
-        arrays, tasks, made.memory, moment, after
-    )
-    here, room = (slice(None), slice(None), made.episode), made.episodes
-    room = Episodes(
-        room.obs.at[*here, number].set(moment.obs.astype(room.obs.dtype)),
-        # the action after the last step has no place: it is not taken
-        room.action.at[*here, number].set(moment.action, mode="drop"),
-        room.reward.at[*here, made.step].set(reward),
-    )
-    return Made(memory, made.keys, made.episode, number, room), moment
-
-
-def _for_all(one: Callable, rest: Any) -> Callable:
-    """Map a function of (policy, task, …) over tasks, and over repeats but those two.
-
-    Policies come as their arrays; ``rest`` is what else they are made of.
-    """
-
-    def of_task(arrays: Any, task: Any, *simulations: Any) -> Any:
-        return jax.vmap(partial(one, eqx.combine(arrays, rest), task))(*simulations)
-
-    return jax.vmap(of_task)
-
-
-def _physics(rows: Float[Array, "sims row"], like: Physics) -> Physics:
-    batch, num_positions = like.qpos.shape[:-1], like.qpos.shape[-1]
-    qpos, qvel = jnp.split(rows, [num_positions], axis=-1)
-    return Physics(qpos.reshape(*batch, -1), qvel.reshape(*batch, -1))
+def _halves(tree: Any) -> list[Any]:
+    """A pytree [N, …] in two equal parts, which share their programs; odd N: in one."""
+    count = axis_size(tree[1:])
+    if count % 2:
+        return [tree]
+    arrays, rest = eqx.partition(tree, eqx.is_array)
+    halves = (slice(None, count // 2), slice(count // 2, None))
+    return [
+        eqx.combine(jax.tree.map(lambda x, h=h: x[h], arrays), rest) for h in halves
+    ]
 
 
 def _scaling(family: MujocoFamily, model: Any) -> Callable[[np.ndarray], np.ndarray]:
@@ -248,7 +156,10 @@ def _scaling(family: MujocoFamily, model: Any) -> Callable[[np.ndarray], np.ndar
 
 
 def _refuse_unstable(
-    physics: Simulations, place: tuple[int, int], repeats: int
+    physics: Simulations,
+    place: tuple[int, int],
+    numbers: Int[Array, "N"],
+    repeats: int,
 ) -> None:
     """MuJoCo resets an unstable simulation and goes on; such logs would be false."""
     warnings = physics.warnings()
@@ -257,7 +168,7 @@ def _refuse_unstable(
     simulation, kind = np.argwhere(warnings)[0]
     episode, step = place
     raise NumericalError(
-        f"MuJoCo's simulation of task {simulation // repeats} became unstable "
+        f"MuJoCo's simulation of task {numbers[simulation // repeats]} became unstable "
         f"({warning_name(int(kind))}) in episode {episode + 1}, step {step + 1}. "
         "Extreme actions can do that: look at the metrics of the agents, or take "
         "another seed."
