@@ -115,7 +115,7 @@ def test_every_part_can_be_named():
             "family",
             Evaluate,
             "Experiment.family must be a Gridworld or a SemiCircle or a Wind or a "
-            "WindHard or a EscapeRoom, not Eval",
+            "WindHard or a EscapeRoom or a HalfCheetahVel or a AntSemiCircle, not Eval",
         ),
         ("seed", "0", "Experiment.seed must be a whole number"),
         ("preset", 7, "Experiment.preset must be text"),
@@ -261,7 +261,8 @@ def test_one_task_will_do_without_relabelling():
 
 @pytest.mark.parametrize("names", [("moon", "tiny"), ("gridworld", "huge")])
 def test_unknown_presets_are_refused_with_the_known_ones(names):
-    domains = "gridworld, semicircle, wind, wind-hard, escape-room"
+    domains = "gridworld, semicircle, wind, wind-hard, escape-room, "
+    domains += "half-cheetah-vel, ant-semicircle"
     known = rf"choose from ({domains}|quick, paper, tiny)\."
     with pytest.raises(ConfigError, match=known):
         preset(*names)

@@ -10,8 +10,8 @@ a layer nothing is imported, but for the pairs in ``SIDEWAYS``, each for a reaso
 - ``relabel.states`` puts a belief beside each observation, so it names the belief's
   interface, ``belief.view``; training (``meta.fit``) and the deployed policy
   (``meta.policy``) both use it, so that they build the same hyper-states.
-- ``presets_gridworld`` and ``presets_plane`` hold values of ``experiment``, which
-  ``presets`` looks up by name.
+- ``presets_gridworld``, ``presets_plane`` and ``presets_mujoco`` hold values of
+  ``experiment``, which ``presets`` looks up by name.
 - ``pipeline`` works in a ``run_folder``, which keeps a ``journal``, and all three show
   ``progress``; ``bench`` shows it too, and notes a run's environment.
 - ``__main__`` is ``cli``, which reads ``options``.
@@ -46,7 +46,7 @@ LAYERS = [
     "tasks agents learn files manifest store logs",
     "simulate",
     "collect relabel belief meta evaluate",
-    "oracles experiment presets presets_gridworld presets_plane outputs",
+    "oracles experiment presets presets_gridworld presets_plane presets_mujoco outputs",
     "progress journal run_folder pipeline bench report",
     "options cli __main__",
 ]
@@ -59,9 +59,15 @@ SIDEWAYS = {
     "relabel.states": {"belief.view"},
     "meta.fit": {"belief.view", "relabel.source", "relabel.states"},
     "meta.policy": {"belief.view", "relabel.states"},
-    "presets": {"experiment", "presets_gridworld", "presets_plane"},
+    "presets": {
+        "experiment",
+        "presets_gridworld",
+        "presets_plane",
+        "presets_mujoco",
+    },
     "presets_gridworld": {"experiment"},
     "presets_plane": {"experiment"},
+    "presets_mujoco": {"experiment"},
     "journal": {"progress"},
     "run_folder": {"journal", "progress"},
     "pipeline": {"run_folder", "progress"},
@@ -145,7 +151,7 @@ import borelax
 seen = {"package": sorted(sys.modules)}
 for phase in ("collect.collect", "relabel.rewards", "relabel.policies", "belief.fit",
               "meta.fit", "meta.policy", "evaluate.evaluate",
-              "simulate.jax_simulator"):
+              "simulate.of_family"):
     importlib.import_module(f"borelax.{phase}")
 seen["phases"] = sorted(sys.modules)
 importlib.import_module("borelax.pipeline")

@@ -22,7 +22,8 @@ borelax learns to explore from logs.
   borelax oracle DOMAIN     what the best possible agents return
   borelax bench DOMAIN      how fast each phase is on this machine
 
-Domains: gridworld, semicircle, wind, wind-hard, escape-room.
+Domains: gridworld, semicircle, wind, wind-hard, escape-room, half-cheetah-vel,
+ant-semicircle. The last two need `pip install borelax[mujoco]`.
 Every setting is a flag: `borelax run gridworld --help` lists them.
 A run that was stopped goes on when the same command is given again.
 """

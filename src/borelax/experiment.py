@@ -20,14 +20,25 @@ from borelax.evaluate.evaluate import Evaluate
 from borelax.meta.fit import FitMeta
 from borelax.relabel.policies import ReplayPolicies
 from borelax.relabel.rewards import KeepAsIs, RelabelRewards
+from borelax.tasks.ant_semicircle import AntSemiCircle
 from borelax.tasks.escape_room import EscapeRoom
 from borelax.tasks.family import FiniteFamily
 from borelax.tasks.gridworld import Gridworld
+from borelax.tasks.half_cheetah_vel import HalfCheetahVel
+from borelax.tasks.mujoco_family import MujocoFamily
 from borelax.tasks.semicircle import SemiCircle
 from borelax.tasks.wind import Wind, WindHard
 from borelax.types import Box
 
-Family = Gridworld | SemiCircle | Wind | WindHard | EscapeRoom
+Family = (
+    Gridworld
+    | SemiCircle
+    | Wind
+    | WindHard
+    | EscapeRoom
+    | HalfCheetahVel
+    | AntSemiCircle
+)
 """The families that have a name on the command line."""
 
 PARTS = (
@@ -131,6 +142,11 @@ class Experiment:
             f"The tasks of {self.family.name} differ in their transitions: what one "
             "agent did could not have happened in another's task, whatever the reward. "
             "Use --relabel policies or --relabel none.",
+        )
+        require(
+            not (self.exact_belief and isinstance(self.family, MujocoFamily)),
+            f"No exact posterior is known for {self.family.name}; leave out "
+            "--exact-belief.",
         )
         require(
             not (self.exact_belief and self.meta.expected_rewards),

@@ -1,8 +1,12 @@
-"""Experiments as values: ``paper``, ``quick`` and ``tiny`` for each domain."""
+"""Experiments as values: ``paper``, ``quick`` and ``tiny`` for each domain.
+
+MuJoCo's domains also have ``gpu``, which is what half an hour of one is good for.
+"""
 
 from collections.abc import Callable
 
 from borelax import presets_gridworld as gridworld
+from borelax import presets_mujoco as mujoco
 from borelax import presets_plane as plane
 from borelax.errors import ConfigError
 from borelax.experiment import Experiment
@@ -25,6 +29,15 @@ def _plane(paper: Callable[[], Experiment]) -> dict[str, Callable[[], Experiment
     }
 
 
+def _mujoco(paper: Callable[[], Experiment]) -> dict[str, Callable[[], Experiment]]:
+    return {
+        "quick": lambda: mujoco.quick(paper()),
+        "gpu": lambda: mujoco.gpu(paper()),
+        "paper": paper,
+        "tiny": lambda: mujoco.tiny(paper()),
+    }
+
+
 PRESETS: dict[str, dict[str, Callable[[], Experiment]]] = {
     "gridworld": {
         "quick": gridworld.gridworld_quick,
@@ -35,6 +48,8 @@ PRESETS: dict[str, dict[str, Callable[[], Experiment]]] = {
     "wind": _plane(plane.wind_paper),
     "wind-hard": _plane(plane.wind_hard_paper),
     "escape-room": _plane(plane.escape_room_paper),
+    "half-cheetah-vel": _mujoco(mujoco.half_cheetah_vel_paper),
+    "ant-semicircle": _mujoco(mujoco.ant_semicircle_paper),
 }
 
 

@@ -20,6 +20,7 @@ from borelax.errors import ConfigError, DataError
 from borelax.experiment import Experiment, differences
 from borelax.journal import FolderJournal
 from borelax.progress import ProgressDisplay
+from borelax.simulate.of_family import engine_of
 
 Output = TypeVar("Output")
 
@@ -73,6 +74,7 @@ class RunFolder:
         self.path, self.display = path, display
         self.seconds_between_saves = seconds_between_saves
         self.experiment = experiment.to_json()
+        self.engine = engine_of(experiment.family)
         for phase in NAMES:
             folder = self.folder(phase)
             begun = _begun_with(folder)
@@ -128,7 +130,10 @@ class RunFolder:
 
     def _of(self, phase: str) -> dict[str, Any]:
         """The settings that decide a phase's output, beside its inputs."""
-        return {part: self.experiment[part] for part in SETTINGS[phase]}
+        settings = {part: self.experiment[part] for part in SETTINGS[phase]}
+        if phase == "collect" and self.engine is not None:
+            settings["engine"] = self.engine  # another one would make other logs
+        return settings
 
     def _make(self, phase: "Phase[Output]", about: dict[str, Any]) -> Output:
         """Work on a phase, from its checkpoint if it has one, and seal its folder."""

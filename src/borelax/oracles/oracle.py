@@ -23,6 +23,7 @@ from borelax.oracles.wind import WindOracle, WindPolicy, wind_oracle
 from borelax.simulate.jax_simulator import JaxSimulator
 from borelax.tasks.escape_room import EscapeRoom
 from borelax.tasks.gridworld import Gridworld
+from borelax.tasks.mujoco_family import MujocoFamily
 from borelax.tasks.semicircle import SemiCircle
 from borelax.tasks.wind import Wind
 from borelax.types import Episodes, Key
@@ -39,14 +40,16 @@ class Oracle(Protocol):
         """The ``oracle`` entry of results.json.
 
         Always ``bayes_optimal``, ``known_task`` and ``exact``. Where ``exact`` is
-        False, ``bayes_optimal`` is a lower bound and ``upper_bound`` the other one.
+        False, ``bayes_optimal`` is a lower bound and ``upper_bound`` the other one,
+        or nothing is known and both are None or absent.
         """
         ...
 
     def policy(self) -> Any | None:
         """The agent that earns ``bayes_optimal``, with a leading axis of one.
 
-        None where every task is tested, so that the expectation says it all.
+        None where every task is tested, so that the expectation says it all, and
+        where no such agent is known.
         """
         ...
 
@@ -144,12 +147,42 @@ class PlaneJudge:
         }
 
 
+class NoJudge:
+    """For families whose best agents nobody knows."""
+
+    def __init__(self, family: MujocoFamily):
+        """Nothing to solve."""
+        self.family = family
+
+    def values(self) -> dict[str, Any]:
+        """Nothing is known."""
+        return {"bayes_optimal": None, "known_task": None, "exact": False}
+
+    def policy(self) -> None:
+        """There is none."""
+        return None
+
+    def exact_belief(self, num_seeds: int) -> BeliefFilter:
+        """There is none."""
+        raise ConfigError(
+            f"No exact posterior is known for {type(self.family).__name__}."
+        )
+
+    def judge_belief(
+        self, models: BeliefModel | None, rollouts: Episodes, *, key: Key
+    ) -> dict[str, Any]:
+        """No posterior to compare with."""
+        return {}
+
+
 def oracle_of(family: Any) -> Oracle:
     """The oracle of a family."""
     if isinstance(family, Gridworld):
         return GridworldJudge(family)
     if isinstance(family, SemiCircle | EscapeRoom | Wind):
         return PlaneJudge(family)
+    if isinstance(family, MujocoFamily):
+        return NoJudge(family)
     raise ConfigError(f"There is no oracle for {type(family).__name__} yet.")
 
 

@@ -15,10 +15,12 @@ def print_results(results: dict[str, Any], console: Console) -> None:
     table.add_column("")
     table.add_column("return", justify="right")
     name_of_best = "Bayes-optimal" if oracle["exact"] else "best known search"
-    table.add_column(f"of {name_of_best.replace('known ', '')}", justify="right")
+    known = oracle["known_task"] is not None
+    if known:
+        table.add_column(f"of {name_of_best.replace('known ', '')}", justify="right")
     per_episode = zip(*returns["per_episode"], strict=True)
     for number, values in enumerate(per_episode, start=1):
-        table.add_row(f"episode {number}", f"{sum(values) / seeds:.2f}", "")
+        table.add_row(f"episode {number}", f"{sum(values) / seeds:.2f}")
     table.add_section()
     rows = {
         "borelax, all episodes": returns["mean"],
@@ -33,9 +35,10 @@ def print_results(results: dict[str, Any], console: Console) -> None:
     for name, value in rows.items():
         if value is not None:
             share = f"{value / best:.1%}" if best else "unknown"
-            table.add_row(name, f"{value:.2f}", share)
+            table.add_row(name, f"{value:.2f}", *([share] if known else []))
     console.print(table)
-    console.print(_belief_line(results), highlight=False, soft_wrap=True)
+    if known:
+        console.print(_belief_line(results), highlight=False, soft_wrap=True)
     seconds = ", ".join(f"{k} {v:.1f}" for k, v in results["wall_seconds"].items())
     total = sum(results["wall_seconds"].values())
     line = f"Seconds: {seconds}; {total:.1f} in all."

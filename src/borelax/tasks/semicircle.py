@@ -50,8 +50,7 @@ class SemiCircle:
 
     def sample_task(self, *, key: Key) -> Point:
         """A goal at a uniform angle."""
-        angle = jr.uniform(key, maxval=jnp.pi)
-        return jnp.stack([jnp.cos(angle), jnp.sin(angle)])
+        return sample_goal(key=key)
 
     def reset(self, task: Point, start: str, *, key: Key) -> Point:
         """The centre, anywhere in the box, or the box less the ring of goals."""
@@ -70,6 +69,12 @@ class SemiCircle:
         """1 inside the goal's disc."""
         near = jnp.linalg.norm(step.next_obs - task) <= self.goal_radius
         return near.astype(jnp.float32)
+
+
+def sample_goal(*, key: Key) -> Point:
+    """A goal on the upper half of the unit circle."""
+    angle = jr.uniform(key, maxval=jnp.pi)
+    return jnp.stack([jnp.cos(angle), jnp.sin(angle)])
 
 
 def start_position(start: str, *, key: Key) -> Point:

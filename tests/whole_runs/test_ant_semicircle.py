@@ -1,0 +1,111 @@
+"""A whole run on Ant-Semi-circle: MuJoCo, rewards relabelled, and no oracle."""
+
+import jax
+import numpy as np
+import pytest
+
+from borelax import manifest, store
+from borelax.errors import ConfigError
+from borelax.experiment import Experiment
+from borelax.logs import read_episodes
+from borelax.oracles.oracle import oracle_of
+from borelax.pipeline import Pipeline
+from borelax.presets import preset
+from borelax.progress import Quiet
+from borelax.run_folder import NAMES, read_experiment
+from borelax.simulate import of_family
+from tests.tiny_run import command, copy_finished, finished, run_tiny, shas
+from tests.whole_runs.laws import printed, results_of
+
+DOMAIN = "ant-semicircle"
+TINY = preset(DOMAIN, "tiny")
+
+
+def test_a_run_leaves_results_and_every_phase():
+    results, folder = results_of(finished(DOMAIN)), finished(DOMAIN)
+    assert results["domain"] == DOMAIN and results["relabel"] == "rewards"
+    assert np.shape(results["return"]["per_episode"]) == (1, 2)
+    assert results["fraction_of_bayes_optimal"] is None
+    assert results["oracle"] == {
+        "bayes_optimal": None,
+        "known_task": None,
+        "exact": False,
+        "on_test_tasks": None,
+    }
+    assert results["belief"].keys() == {"frozen_return"}
+    assert read_experiment(folder) == TINY
+    assert all(manifest.is_sealed(folder / name) for name in NAMES.values())
+
+
+def test_the_table_shows_no_oracle():
+    table = printed(DOMAIN)
+    assert "borelax, all episodes" in table and "frozen at the prior" in table
+    assert "best" not in table and "unknown" not in table and "None" not in table
+
+
+def test_the_test_starts_in_the_middle_and_the_logs_do_not():
+    tested = read_episodes(finished(DOMAIN) / "5-evaluate" / "rollouts.npz").obs
+    assert tested.shape == (1, 3, 1, 2, 11, 29)
+    assert not np.any(tested[..., 0, :2]) and (tested[..., 0, 2] == 0.75).all()
+    logged = Pipeline(TINY, finished(DOMAIN), Quiet()).logs.episodes.obs
+    assert np.all(np.any(logged[..., 0, :2] != 0, axis=-1))
+
+
+def test_relabelled_rewards_are_those_of_their_task():
+    folder = finished(DOMAIN)
+    made = store.load_arrays(folder / "2-relabelled" / "provenance.npz")
+    steps = read_episodes(folder / "2-relabelled" / "sample.npz").transitions()
+    tasks = Pipeline(TINY, folder, Quiet()).train_tasks()[made["task"]]
+    of_steps = jax.vmap(TINY.family.reward, in_axes=(None, 0))
+    paid = jax.jit(jax.vmap(of_steps))(tasks, steps)
+    np.testing.assert_allclose(paid, steps.reward, atol=1e-6)
+    assert (made["maker"] != made["task"][:, None]).any()
+
+
+def test_phases_called_again_give_the_same_bits(tmp_path, capsys):
+    out = copy_finished(tmp_path, without=("[45]-*",), domain=DOMAIN)
+    assert run_tiny(out, domain=DOMAIN) == 0
+    assert shas(out) == shas(finished(DOMAIN))
+
+
+def test_logs_of_another_mujoco_are_refused(tmp_path, monkeypatch, capsys):
+    out = copy_finished(tmp_path, domain=DOMAIN)
+    monkeypatch.setattr(of_family, "mujoco_version", lambda: "9.9.9")
+    assert run_tiny(out, domain=DOMAIN) == 2
+    assert "-> MuJoCo 9.9.9" in capsys.readouterr().err
+    assert run_tiny(tmp_path / "new", "--logs", out, domain=DOMAIN) == 2
+    assert "-> MuJoCo 9.9.9" in capsys.readouterr().err
+
+
+def test_without_mujoco_a_sentence_says_what_to_install(tmp_path, monkeypatch, capsys):
+    def missing() -> str:
+        raise ConfigError("pip install borelax[mujoco]")
+
+    monkeypatch.setattr(of_family, "mujoco_version", missing)
+    assert run_tiny(tmp_path / "out", domain=DOMAIN) == 2
+    assert "pip install borelax[mujoco]" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("domain", [DOMAIN, "half-cheetah-vel"])
+def test_there_is_no_oracle_and_no_exact_belief(domain, capsys):
+    tiny = preset(domain, "tiny")
+    with pytest.raises(ConfigError, match="No exact posterior is known"):
+        Experiment(**{**vars(tiny), "exact_belief": True})
+    with pytest.raises(ConfigError, match="No exact posterior is known"):
+        oracle_of(tiny.family).exact_belief(1)
+    assert oracle_of(tiny.family).policy() is None
+    assert command("oracle", domain) == 2
+    assert "There is no oracle for" in capsys.readouterr().err
+
+
+def test_half_cheetahs_logs_are_collected(tmp_path, capsys):
+    words = ("half-cheetah-vel", "--preset", "tiny", "--no-deterministic")
+    assert command("collect", *words, "--out", tmp_path / "run") == 0
+    assert "3 tasks × 4 rollouts" in capsys.readouterr().out
+    logs = Pipeline(preset("half-cheetah-vel", "tiny"), tmp_path / "run", Quiet()).logs
+    assert logs.episodes.obs.shape == (3, 4, 2, 11, 18)
+    speed, target = logs.episodes.obs[..., 1:, -1], np.asarray(logs.tasks)
+    cost = 0.05 * np.square(logs.episodes.action).sum(-1)
+    expected = -np.abs(speed - target[:, None, None, None]) - cost
+    np.testing.assert_allclose(logs.episodes.reward, expected, rtol=1e-5)
