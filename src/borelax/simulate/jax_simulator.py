@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from borelax.simulate.rollout import rollout
 from borelax.simulate.simulator import RewardFunction
-from borelax.tasks.family import ShapedFamily, TaskFamily
+from borelax.tasks.family import ShapedFamily, TaskDistribution, TaskFamily
 from borelax.types import Episodes, Key, Spec, Transition
 
 
@@ -23,7 +23,7 @@ class OfFamily:
     Python's bound methods do not, and a program that holds one is compiled anew.
     """
 
-    family: TaskFamily
+    family: TaskDistribution
     name: str
 
     def __call__(self, task: Any, step: Transition) -> Float[Array, ""]:

@@ -21,8 +21,8 @@ State = Any
 
 
 @runtime_checkable
-class TaskFamily(Protocol):
-    """p(R, P): how tasks are drawn and how each one behaves."""
+class TaskDistribution(Protocol):
+    """What every family has, whatever simulates it: its tasks and their rewards."""
 
     starts: ClassVar[tuple[str, ...]]
     """Names of the start distributions; ``fixed`` is the one used in the test."""
@@ -39,6 +39,15 @@ class TaskFamily(Protocol):
         """Draw one task."""
         ...
 
+    def reward(self, task: Task, step: Transition) -> Float[Array, ""]:
+        """The reward of a logged step; simulation and relabelling both call it."""
+        ...
+
+
+@runtime_checkable
+class TaskFamily(TaskDistribution, Protocol):
+    """p(R, P): how tasks are drawn and how each one behaves, in JAX."""
+
     def reset(self, task: Task, start: str, *, key: Key) -> State:
         """Draw a first state from the named start distribution."""
         ...
@@ -49,10 +58,6 @@ class TaskFamily(Protocol):
 
     def observe(self, state: State) -> Float[Array, "obs"]:
         """What the agent sees. There is no task argument: nothing leaks."""
-        ...
-
-    def reward(self, task: Task, step: Transition) -> Float[Array, ""]:
-        """The reward of a logged step; simulation and relabelling both call it."""
         ...
 
 
@@ -77,7 +82,7 @@ class FiniteFamily(Protocol):
         ...
 
 
-def draw_tasks(family: TaskFamily, num_tasks: int, *, key: Key) -> Task:
+def draw_tasks(family: TaskDistribution, num_tasks: int, *, key: Key) -> Task:
     """Draw ``num_tasks`` distinct tasks; the first n never depend on how many follow.
 
     A finite family gives its tasks in their own order, so asking for all of them
