@@ -19,6 +19,12 @@ class DataError(BorelaxError):
     exit_code = 3
 
 
+class SimulationError(BorelaxError):
+    """A user's environment failed, or broke its contract, while it was run."""
+
+    exit_code = 3
+
+
 class NumericalError(BorelaxError):
     """Training produced NaN or infinity."""
 

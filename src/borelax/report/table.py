@@ -15,6 +15,8 @@ def print_results(results: dict[str, Any], console: Console) -> None:
     table.add_column("")
     table.add_column("return", justify="right")
     name_of_best = "Bayes-optimal" if oracle["exact"] else "best known search"
+    if oracle["bayes_optimal"] is None:
+        name_of_best = "best"
     table.add_column(f"of {name_of_best.replace('known ', '')}", justify="right")
     per_episode = zip(*returns["per_episode"], strict=True)
     for number, values in enumerate(per_episode, start=1):
@@ -46,6 +48,8 @@ def _belief_line(results: dict[str, Any]) -> str:
     if results["exact_belief"]:
         return "The meta-agent was given the exact posterior."
     belief = results["belief"]
+    if not {"prediction_error", "posterior_error"} & belief.keys():
+        return "The best possible return and the exact posterior are not known here."
     if "prediction_error" in belief:
         error = belief["prediction_error"]
         return f"Belief: its predictions are {error:.3f} from the exact posterior's."
