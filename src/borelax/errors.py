@@ -22,8 +22,6 @@ class DataError(BorelaxError):
 class SimulationError(BorelaxError):
     """A user's environment failed, or broke its contract, while it was run."""
 
-    exit_code = 3
-
 
 class NumericalError(BorelaxError):
     """Training produced NaN or infinity."""

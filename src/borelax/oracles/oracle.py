@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from borelax.belief.elbo import BeliefModel
 from borelax.belief.view import BeliefFilter
-from borelax.errors import ConfigError
+from borelax.errors import ConfigError, require
 from borelax.evaluate.evaluate import Evaluate, returns_per_episode
 from borelax.oracles.gridworld import GridworldOracle, gridworld_oracle
 from borelax.oracles.gridworld_belief import (
@@ -171,6 +171,8 @@ class NoOracle:
 def oracle_of(family: Any, episodes: int = 0) -> Oracle:
     """The oracle of a family in rollouts of ``episodes`` episodes; 0: its own."""
     if not isinstance(family, Gridworld | SemiCircle | EscapeRoom | Wind):
+        kind = type(family).__name__
+        require(hasattr(family, "sample_task"), f"There is no oracle for {kind}.")
         return NoOracle()
     family = replace(family, episodes=episodes or family.episodes)
     return (
