@@ -26,7 +26,7 @@ wheel: $(STAMP)
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable ".[dev,mujoco]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev,gym,mujoco]"
 	touch $(STAMP)
 
 clean:

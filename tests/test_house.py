@@ -43,7 +43,7 @@ FILES = sorted([*SOURCE.rglob("*.py"), *(ROOT / "tests").rglob("*.py")])
 
 LAYERS = [
     "types errors",
-    "tasks agents learn files manifest store logs",
+    "tasks agents learn files manifest store logs plain",
     "simulate",
     "collect relabel belief meta evaluate",
     "oracles experiment presets presets_gridworld presets_plane presets_mujoco outputs",

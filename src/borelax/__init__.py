@@ -11,27 +11,51 @@ if TYPE_CHECKING:
     from borelax.logs import TaskLogs
     from borelax.pipeline import run
     from borelax.presets import preset
+    from borelax.tasks.escape_room import EscapeRoom
     from borelax.tasks.family import TaskFamily, check_family
     from borelax.tasks.gridworld import Gridworld
+    from borelax.tasks.gym_check import check_gym_tasks
+    from borelax.tasks.gym_tasks import GymTasks
+    from borelax.tasks.semicircle import SemiCircle
+    from borelax.tasks.wind import Wind, WindHard
+    from borelax.types import Box, Discrete, Spec
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Box",
+    "Discrete",
+    "EscapeRoom",
     "Experiment",
     "Gridworld",
+    "GymTasks",
+    "SemiCircle",
+    "Spec",
     "TaskFamily",
     "TaskLogs",
+    "Wind",
+    "WindHard",
     "check_family",
+    "check_gym_tasks",
     "preset",
     "run",
 ]
 
 _HOMES = {
+    "Box": "borelax.types",
+    "Discrete": "borelax.types",
+    "EscapeRoom": "borelax.tasks.escape_room",
     "Experiment": "borelax.experiment",
     "Gridworld": "borelax.tasks.gridworld",
+    "GymTasks": "borelax.tasks.gym_tasks",
+    "SemiCircle": "borelax.tasks.semicircle",
+    "Spec": "borelax.types",
     "TaskFamily": "borelax.tasks.family",
     "TaskLogs": "borelax.logs",
+    "Wind": "borelax.tasks.wind",
+    "WindHard": "borelax.tasks.wind",
     "check_family": "borelax.tasks.family",
+    "check_gym_tasks": "borelax.tasks.gym_check",
     "preset": "borelax.presets",
     "run": "borelax.pipeline",
 }

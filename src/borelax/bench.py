@@ -29,7 +29,7 @@ from borelax.meta.policy import BeliefPolicy
 from borelax.progress import ProgressDisplay
 from borelax.run_folder import environment
 from borelax.simulate.of_family import simulator_of
-from borelax.tasks.family import draw_tasks
+from borelax.tasks.family import draw_tasks, name_of
 from borelax.types import Spec, Transition
 
 CHUNKS = 3
@@ -72,7 +72,7 @@ def bench(experiment: Experiment, display: ProgressDisplay) -> dict[str, Any]:
     finally:
         display.end()
     return {
-        "domain": experiment.family.name,
+        "domain": name_of(experiment.family),
         "preset": experiment.preset,
         "environment": environment(),
         "phases": [asdict(speed) for speed in speeds],

@@ -119,12 +119,13 @@ def _phase(command: str, argv: list[str]) -> None:
     from borelax.progress import ProgressDisplay
     from borelax.report.table import print_results
     from borelax.run_folder import require_done
+    from borelax.tasks.family import name_of
 
     experiment, folder, seconds = parse_run(command, argv)
     needed = PHASES_BEFORE[command]
     if experiment.exact_belief:
         needed = tuple(phase for phase in needed if phase != "belief")
-    require_done(folder, needed, experiment.family.name)
+    require_done(folder, needed, name_of(experiment.family))
     pipeline = Pipeline(experiment, folder, ProgressDisplay(), seconds)
     if command == "evaluate":
         print_results(pipeline.results(), Console())

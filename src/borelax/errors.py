@@ -19,6 +19,10 @@ class DataError(BorelaxError):
     exit_code = 3
 
 
+class SimulationError(BorelaxError):
+    """A user's environment failed, or broke its contract, while it was run."""
+
+
 class NumericalError(BorelaxError):
     """Training produced NaN or infinity."""
 

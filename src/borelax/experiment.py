@@ -1,10 +1,8 @@
 """One experiment as one value: every phase's settings, to JSON and back."""
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
-from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field
+from typing import Any, get_args
 
 import jax
 
@@ -18,14 +16,15 @@ from borelax.collect.collect import Collect
 from borelax.errors import ConfigError, require
 from borelax.evaluate.evaluate import Evaluate
 from borelax.meta.fit import FitMeta
+from borelax.plain import decode, encode, is_plain, refuse_wrong_values
 from borelax.relabel.policies import ReplayPolicies
 from borelax.relabel.rewards import KeepAsIs, RelabelRewards
 from borelax.tasks.ant_semicircle import AntSemiCircle
 from borelax.tasks.escape_room import EscapeRoom
-from borelax.tasks.family import FiniteFamily
+from borelax.tasks.family import FiniteFamily, TaskFamily, name_of
 from borelax.tasks.gridworld import Gridworld
+from borelax.tasks.gym_tasks import GymTasks
 from borelax.tasks.half_cheetah_vel import HalfCheetahVel
-from borelax.tasks.mujoco_family import MujocoFamily
 from borelax.tasks.semicircle import SemiCircle
 from borelax.tasks.wind import Wind, WindHard
 from borelax.types import Box
@@ -58,8 +57,6 @@ PARTS = (
 )
 """Every dataclass that may stand in an experiment's JSON, named by its ``kind``."""
 
-_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
-
 
 @dataclass(frozen=True)
 class Experiment:
@@ -73,8 +70,8 @@ class Experiment:
     """Belief models and meta-agents trained side by side on one set of logs."""
     exact_belief: bool = False
     """Yardstick: give the meta-agent the exact posterior, not the learned belief."""
-    family: Family = field(default_factory=Gridworld)
-    """The task family."""
+    family: Family | GymTasks | TaskFamily = field(default_factory=Gridworld)
+    """The task family: a named one, or the user's own."""
     collect: Collect = field(default_factory=Collect)
     """Phase 1."""
     relabel: RelabelRewards | ReplayPolicies | KeepAsIs = field(
@@ -90,7 +87,7 @@ class Experiment:
 
     def __post_init__(self) -> None:
         """Refuse what no phase could run, and parts that do not fit together."""
-        _refuse_wrong_values(self)
+        refuse_wrong_values(self, PARTS)
         require(self.num_seeds >= 1, f"At least one seed, not {self.num_seeds}.")
         require(0 <= self.seed < 2**31, "The seed must lie in [0, 2^31).")
         require(
@@ -98,6 +95,7 @@ class Experiment:
             f"{type(self.family).__name__} has no start called "
             f"{self.collect.start!r}; choose one of {', '.join(self.family.starts)}.",
         )
+        self._check_own_family()
         self._check_number_of_tasks()
         self._check_relabelling()
         self._check_agents()
@@ -105,7 +103,7 @@ class Experiment:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, each dataclass tagged with its ``kind``."""
-        return _encode(self)
+        return encode(self)
 
     @classmethod
     def from_json(cls, value: Any) -> "Experiment":
@@ -113,11 +111,26 @@ class Experiment:
 
         The hash beside the values in a run's ``experiment.json`` is passed over.
         """
+        refuse_own_family(value)
         if isinstance(value, dict):
             value = {name: x for name, x in value.items() if name != "sha256"}
-        experiment = _decode(value, {part.__name__: part for part in (cls, *PARTS)})
+        experiment = decode(value, {part.__name__: part for part in (cls, *PARTS)})
         require(isinstance(experiment, cls), "This is not the JSON of an experiment.")
         return experiment
+
+    def _check_own_family(self) -> None:
+        """A family of the user's own must be known by its values."""
+        require(
+            isinstance(self.family, (*PARTS, GymTasks)) or is_plain(self.family),
+            f"{type(self.family).__name__} must be a frozen dataclass of numbers, "
+            "texts and tuples of them, by which a run's files know it.",
+        )
+        solved = Gridworld | SemiCircle | EscapeRoom | Wind
+        require(
+            isinstance(self.family, solved) or not self.exact_belief,
+            f"The exact posterior of {name_of(self.family)} is not known; leave out "
+            "exact_belief.",
+        )
 
     def _check_number_of_tasks(self) -> None:
         if not isinstance(self.family, FiniteFamily):
@@ -127,7 +140,7 @@ class Experiment:
             require(
                 phase.num_tasks <= available,
                 f"{type(phase).__name__}.num_tasks is {phase.num_tasks}, and this "
-                f"{self.family.name} has only {available} tasks; ask for at most "
+                f"{name_of(self.family)} has only {available} tasks; ask for at most "
                 f"{available}.",
             )
 
@@ -139,14 +152,15 @@ class Experiment:
         )
         require(
             self.family.differs_in == "rewards" or self.relabel.name != "rewards",
-            f"The tasks of {self.family.name} differ in their transitions: what one "
-            "agent did could not have happened in another's task, whatever the reward. "
+            f"The tasks of {name_of(self.family)} differ in their transitions: what "
+            "one agent did could not have happened in another's task, whatever the "
+            "reward. "
             "Use --relabel policies or --relabel none.",
         )
         require(
-            not (self.exact_belief and isinstance(self.family, MujocoFamily)),
-            f"No exact posterior is known for {self.family.name}; leave out "
-            "--exact-belief.",
+            self.family.reward is not None or self.relabel.name != "rewards",
+            f"{name_of(self.family)} has no reward function, by which rewards could be "
+            "relabelled; give GymTasks(reward=…), or use ReplayPolicies or KeepAsIs.",
         )
         require(
             not (self.exact_belief and self.meta.expected_rewards),
@@ -160,7 +174,7 @@ class Experiment:
             require(
                 isinstance(phase.agent, SAC) == boxed,
                 f"{type(phase).__name__}.agent is {type(phase.agent).__name__}, and "
-                f"{self.family.name} has {'continuous' if boxed else 'discrete'} "
+                f"{name_of(self.family)} has {'continuous' if boxed else 'discrete'} "
                 f"actions; use {'SAC' if boxed else 'DQN'}.",
             )
 
@@ -169,7 +183,7 @@ class Experiment:
         if not isinstance(family, Gridworld):
             require(
                 not isinstance(decoder, CellDecoder),
-                f"CellDecoder reads one-hot cells, and {family.name} has none; use "
+                f"CellDecoder reads one-hot cells, and {name_of(family)} has none; use "
                 "StepDecoder.",
             )
             return
@@ -190,6 +204,19 @@ class Experiment:
         )
 
 
+def refuse_own_family(value: Any) -> None:
+    """Refuse the JSON of an experiment on a family of the user's own."""
+    family = value.get("family") if isinstance(value, dict) else None
+    family = family if isinstance(family, dict) else {}
+    kind = family.get("kind")
+    if isinstance(kind, str) and kind not in {part.__name__ for part in PARTS}:
+        raise ConfigError(
+            f"The tasks of this experiment are {family.get('name', kind)} ({kind}), "
+            "which is your own code, and files do not hold code. Go on from Python: "
+            "borelax.run(Experiment(family=…, …), out) with the same values."
+        )
+
+
 def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
     """Lines ``path: old -> new`` for every value that differs between two JSONs."""
     if isinstance(old, dict) and isinstance(new, dict):
@@ -198,70 +225,3 @@ def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
             yield from differences(old.get(name), new.get(name), inner)
     elif old != new:
         yield f"{path}: {old} -> {new}"
-
-
-def _encode(value: Any) -> Any:
-    if is_dataclass(value):
-        inner = {f.name: _encode(getattr(value, f.name)) for f in fields(value)}
-        return {"kind": type(value).__name__, **inner}
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _decode(value: Any, kinds: dict[str, type]) -> Any:
-    if isinstance(value, list):
-        return tuple(value)
-    if not isinstance(value, dict):
-        return value
-    kind = kinds.get(str(value.get("kind")))
-    if kind is None:
-        raise ConfigError(f"Unknown part {value.get('kind')!r} in the configuration.")
-    inner = {k: _decode(v, kinds) for k, v in value.items() if k != "kind"}
-    unknown = set(inner) - {f.name for f in fields(kind)}
-    if unknown:
-        raise ConfigError(f"{kind.__name__} has no {', '.join(sorted(unknown))}.")
-    _refuse_wrong_types(kind, inner)
-    return kind(**inner)
-
-
-def _refuse_wrong_values(part: Any) -> None:
-    """Refuse values of another type than their field's, NaN and infinity, in any part.
-
-    JSON and Python callers bring such values; flags are parsed by their types.
-    """
-    values = {f.name: getattr(part, f.name) for f in fields(part)}
-    _refuse_wrong_types(type(part), values)
-    for name, value in values.items():
-        if is_dataclass(value):
-            _refuse_wrong_values(value)
-        infinite = isinstance(value, float) and not math.isfinite(value)
-        require(
-            not infinite, f"{type(part).__name__}.{name} must be finite, not {value}."
-        )
-
-
-def _refuse_wrong_types(kind: type, values: dict[str, Any]) -> None:
-    hints = get_type_hints(kind)
-    for name, value in values.items():
-        require(
-            _fits(value, hints[name]),
-            f"{kind.__name__}.{name} must be {_in_words(hints[name])}, not {value!r}.",
-        )
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    if get_origin(hint) in (Union, UnionType):
-        return any(_fits(value, choice) for choice in get_args(hint))
-    if get_origin(hint) is tuple:
-        item = get_args(hint)[0]
-        return isinstance(value, tuple) and all(_fits(x, item) for x in value)
-    if isinstance(value, bool):  # to Python, a boolean is a number too
-        return hint is bool
-    return isinstance(value, int | float if hint is float else hint)
-
-
-def _in_words(hint: Any) -> str:
-    if get_origin(hint) in (Union, UnionType):
-        return " or ".join(_in_words(choice) for choice in get_args(hint))
-    if get_origin(hint) is tuple:
-        return f"a list, each {_in_words(get_args(hint)[0])}"
-    return _WORDS.get(hint) or f"a {hint.__name__}"

@@ -47,17 +47,27 @@ def scan_updates(
 def sample_steps(
     episodes: Episodes, num_rollouts: Int[Array, ""] | int, batch_size: int, *, key: Key
 ) -> Transition:
-    """Draw steps uniformly from the first ``num_rollouts`` rollouts of [R, E, …]."""
+    """Draw steps uniformly from the first ``num_rollouts`` rollouts of [R, E, …].
+
+    Where episodes differ in length, the episode is drawn uniformly, then one of its own
+    L steps: each of them with probability 1 / (episodes · L), and never padding.
+    """
     num_episodes, horizon = episodes.reward.shape[1:]
     index = jr.randint(key, (batch_size,), 0, num_rollouts * num_episodes * horizon)
     r, e, t = jnp.unravel_index(
         index, (*episodes.reward.shape[:1], num_episodes, horizon)
     )
+    ended, ends = None, episodes.ends()
+    if episodes.length is not None and ends is not None:
+        key_step = jr.fold_in(key, 1)
+        t = jr.randint(key_step, (batch_size,), 0, episodes.length[r, e])
+        ended = ends[r, e, t]
     return Transition(
         obs=episodes.obs[r, e, t].astype(jnp.float32),
         action=episodes.action[r, e, t],
         reward=episodes.reward[r, e, t],
         next_obs=episodes.obs[r, e, t + 1].astype(jnp.float32),
+        ended=ended,
     )
 
 

@@ -3,6 +3,7 @@
 A user's own logs enter here: build ``TaskLogs`` from arrays of these shapes.
 """
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,10 @@ def read_logs(folder: Path, tasks_like: Any, policies_like: Any | None) -> TaskL
 
 def write_episodes(path: Path, episodes: Episodes) -> None:
     """Write episodes to one ``.npz`` file."""
-    arrays = {"obs": episodes.obs, "action": episodes.action, "reward": episodes.reward}
-    store.save_arrays(path, {name: np.asarray(x) for name, x in arrays.items()})
+    arrays = {f.name: getattr(episodes, f.name) for f in fields(episodes)}
+    store.save_arrays(
+        path, {name: np.asarray(x) for name, x in arrays.items() if x is not None}
+    )
 
 
 def read_episodes(path: Path) -> Episodes:
@@ -84,7 +87,8 @@ def read_episodes(path: Path) -> Episodes:
     missing = {"obs", "action", "reward"} - set(arrays)
     if missing:
         raise DataError(f"{path} has no {', '.join(sorted(missing))}: not a log file.")
-    return Episodes(*(jnp.asarray(arrays[x]) for x in ("obs", "action", "reward")))
+    known = {f.name for f in fields(Episodes)}
+    return Episodes(**{k: jnp.asarray(x) for k, x in arrays.items() if k in known})
 
 
 def _shard(task: int) -> str:

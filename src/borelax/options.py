@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import tyro
 
@@ -148,7 +148,7 @@ def parse_bench(command: str, argv: list[str]) -> tuple[Experiment, Path | None]
 def parse_oracle(command: str, argv: list[str]) -> tuple[Family, bool, Path | None]:
     """Flags of the oracle."""
     domain, rest = _first_word(command, argv, "a domain", "gridworld")
-    defaults = OracleOptions(preset(domain).family)
+    defaults = OracleOptions(cast(Family, preset(domain).family))
     options = _parse(OracleOptions, rest, f"borelax {command} {domain}", defaults)
     return options.family, options.recompute, options.plot
 

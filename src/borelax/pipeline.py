@@ -30,7 +30,7 @@ from borelax.progress import ProgressDisplay
 from borelax.relabel.source import RolloutSource
 from borelax.run_folder import Phase, RunFolder
 from borelax.simulate.of_family import simulator_of
-from borelax.tasks.family import FiniteFamily, draw_tasks
+from borelax.tasks.family import FiniteFamily, draw_tasks, name_of
 from borelax.types import Episodes, Key, axis_size
 
 STREAMS = (
@@ -198,7 +198,7 @@ class Pipeline:
         )
         best = self._best_on_test_tasks()
         results = {
-            "domain": self.experiment.family.name,
+            "domain": name_of(self.experiment.family),
             "preset": self.experiment.preset,
             "relabel": self.experiment.relabel.name,
             "exact_belief": self.experiment.exact_belief,
@@ -219,7 +219,7 @@ class Pipeline:
         display = self.folder.display
         display.begin("oracle", total=1, done=0)  # half a minute where none is stored
         try:
-            return oracle_of(replace(family, episodes=tested or family.episodes))
+            return oracle_of(family, episodes=tested)
         finally:
             display.end()
 

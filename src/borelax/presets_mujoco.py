@@ -136,12 +136,13 @@ def quick(paper: Experiment) -> Experiment:
 
 def tiny(paper: Experiment) -> Experiment:
     """Seconds, for trying the machinery; learns nothing worth having."""
-    agent = SAC(hidden=(8,), batch_size=16)
+    agent, family = SAC(hidden=(8,), batch_size=16), paper.family
+    assert isinstance(family, HalfCheetahVel | AntSemiCircle)
     return replace(
         paper,
         preset="tiny",
         num_seeds=1,
-        family=replace(paper.family, horizon=10),
+        family=replace(family, horizon=10),
         collect=replace(
             paper.collect,
             num_tasks=3,

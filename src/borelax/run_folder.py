@@ -17,7 +17,7 @@ import jax
 import borelax
 from borelax import files, manifest, store
 from borelax.errors import ConfigError, DataError
-from borelax.experiment import Experiment, differences
+from borelax.experiment import Experiment, differences, refuse_own_family
 from borelax.journal import FolderJournal
 from borelax.progress import ProgressDisplay
 from borelax.simulate.of_family import engine_of
@@ -167,6 +167,7 @@ def read_experiment(path: Path) -> Experiment:
         )
     remedy = f"Give the run's settings again with {command}, which writes it anew."
     content = files.read_hashed_json(file, remedy)
+    refuse_own_family(content)
     try:
         return Experiment.from_json(content)
     except ConfigError as error:

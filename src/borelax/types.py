@@ -11,7 +11,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Num, PRNGKeyArray, Shaped
+from jaxtyping import Array, Bool, Float, Int, Num, PRNGKeyArray, Shaped
 
 Key = PRNGKeyArray
 Metrics = dict[str, Float[Array, "..."]]
@@ -76,17 +76,53 @@ class Transition(eqx.Module):
     action: Num[Array, "..."]
     reward: Float[Array, "*batch"]
     next_obs: Float[Array, "*batch obs"]
+    valid: Bool[Array, "*batch"] | None = None
+    """Whether the step happened, or only pads an episode; None: every one happened."""
+    ended: Bool[Array, "*batch"] | None = None
+    """Whether the episode ended by itself with this step, so that nothing follows;
+    None: none did."""
 
 
 class Episodes(eqx.Module):
     """Whole episodes in order, each with its H+1 observations stored once.
 
-    A rollout is [E, …]; what comes before E is a batch of rollouts.
+    A rollout is [E, …]; what comes before E is a batch of rollouts. An episode that
+    ended early is padded to H steps: its last observation again, action and reward 0.
+    Nothing that learns or measures reads the padding.
     """
 
     obs: Shaped[Array, "*episodes H_plus_1 obs"]
     action: Num[Array, "..."]
     reward: Float[Array, "*episodes H"]
+    length: Int[Array, "*episodes"] | None = None
+    """How many of the H steps happened, 1 … H; None: all of them, in every episode. A
+    shorter episode ended by itself. One of H steps met the time limit, also where it
+    would have ended with that very step: its end is then bootstrapped through."""
+    ended: Bool[Array, "*episodes"] | None = None
+    """Which episodes ended by themselves, where being shorter does not say it: in a
+    rollout of hyper-states made of several episodes. None: the shorter ones."""
+
+    def happened(self) -> Bool[Array, "*episodes H"] | None:
+        """Which steps are no padding; None: all."""
+        if self.length is None:
+            return None
+        return self._time() < self.length[..., None]
+
+    def ends(self) -> Bool[Array, "*episodes H"] | None:
+        """Which steps ended their episode by itself; None: none did."""
+        if self.length is None:
+            return None
+        shorter = self.length < self.reward.shape[-1]
+        ended = shorter if self.ended is None else self.ended
+        last = self._time() == self.length[..., None] - 1
+        return last & ended[..., None]
+
+    def paid(self) -> Float[Array, "*episodes H"]:
+        """The rewards, without what stands in the padding."""
+        happened = self.happened()
+        if happened is None:
+            return self.reward
+        return jnp.where(happened, self.reward, 0.0)
 
     def transitions(self) -> Transition:
         """The same steps in a row: [*batch, E*H], with obs and next_obs."""
@@ -101,7 +137,13 @@ class Episodes(eqx.Module):
             action=in_a_row(self.action),
             reward=in_a_row(self.reward),
             next_obs=in_a_row(obs[..., 1:, :]),
+            valid=jax.tree.map(in_a_row, self.happened()),
+            ended=jax.tree.map(in_a_row, self.ends()),
         )
+
+    def _time(self) -> Int[Array, "*episodes H"]:
+        shape = self.reward.shape
+        return jax.lax.broadcasted_iota(jnp.int32, shape, len(shape) - 1)
 
 
 def axis_size(tree: Any) -> int:

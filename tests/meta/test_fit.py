@@ -265,9 +265,10 @@ def test_the_learner_is_given_no_task() -> None:
         assert "Task" not in text and "logs" not in text.lower()
     for source in (RolloutSource, AsLogged):
         assert inspect.signature(source.draw).return_annotation is Episodes
-    assert {field.name for field in fields(Episodes)} == {"obs", "action", "reward"}
+    told = {"obs", "action", "reward", "length", "ended"}
+    assert {field.name for field in fields(Episodes)} == told
     step = {field.name for field in fields(Transition)}
-    assert step == {"obs", "action", "reward", "next_obs"}
+    assert step == {"obs", "action", "reward", "next_obs", "valid", "ended"}
 
 
 def test_drawn_rollouts_carry_no_task(logs: TaskLogs, simulator: JaxSimulator) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any, Protocol, runtime_checkable
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
 from borelax.types import Key, Metrics, Spec, Transition
@@ -43,3 +44,12 @@ class Agent(Protocol):
     ) -> tuple[AgentState, Metrics]:
         """One gradient step on a batch of steps."""
         ...
+
+
+def value_goal(
+    batch: Transition, discount: float, next_value: Float[Array, "batch"]
+) -> Float[Array, "batch"]:
+    """What values are fitted to: r + γ·V(s'), or r alone where the episode ended."""
+    if batch.ended is not None:
+        next_value = jnp.where(batch.ended, 0.0, next_value)
+    return batch.reward + discount * next_value

@@ -1,7 +1,8 @@
 """DQN with double targets, soft target updates and an optional average of the weights.
 
-In: batches of steps with discrete actions. Out: action values. Every step bootstraps:
-episodes end by a time limit, which is not part of the task (paper, appendix C).
+In: batches of steps with discrete actions. Out: action values. Every step bootstraps,
+also at a time limit, which is not part of the task (paper, appendix C); only a step
+with which an episode ended by itself does not.
 """
 
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import jax.random as jr
 import optax
 from jaxtyping import Array, Float, Int
 
+from borelax.agents.agent import value_goal
 from borelax.agents.networks import MLP, Standardise, adam, move_towards
 from borelax.errors import require, require_positive, require_share, require_widths
 from borelax.types import Discrete, Key, Metrics, Spec, Transition
@@ -93,9 +95,10 @@ class DQN:
         """One Adam step on the squared temporal difference."""
         obs = jax.vmap(state.standardise)(batch.obs)
         next_obs = jax.vmap(state.standardise)(batch.next_obs)
-        goal = batch.reward + self.discount * double_q_value(
+        next_value = double_q_value(
             jax.vmap(state.q)(next_obs), jax.vmap(state.target)(next_obs)
         )
+        goal = value_goal(batch, self.discount, next_value)
 
         def loss(q: MLP) -> tuple[Float[Array, ""], Float[Array, ""]]:
             values = jax.vmap(q)(obs)

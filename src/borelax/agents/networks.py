@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import optax
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from borelax.types import Key
 
@@ -40,9 +40,12 @@ class Standardise(eqx.Module):
         return cls(mean=jnp.zeros(size), scale=jnp.ones(size))
 
     @classmethod
-    def of(cls, data: Float[Array, "rows x"]) -> "Standardise":
-        """Fit to the rows; a constant column is only centred."""
-        mean, deviation = data.mean(axis=0), data.std(axis=0)
+    def of(
+        cls, data: Float[Array, "rows x"], valid: Bool[Array, "rows"] | None = None
+    ) -> "Standardise":
+        """Fit to the (valid) rows; a constant column is only centred."""
+        where = None if valid is None else valid[:, None]
+        mean, deviation = data.mean(axis=0, where=where), data.std(axis=0, where=where)
         rounding = 1e-6 * jnp.maximum(1.0, jnp.abs(mean))
         scale = jnp.where(deviation > rounding, 1 / jnp.maximum(deviation, 1e-6), 1.0)
         return cls(mean=mean, scale=scale)

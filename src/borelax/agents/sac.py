@@ -1,7 +1,8 @@
 """Soft actor-critic with a fixed entropy coefficient, and an optional CQL penalty.
 
 In: batches of steps with actions in [-1, 1]. Out: a tanh-Gaussian policy. Every step
-bootstraps: episodes end by a time limit, which is not part of the task.
+bootstraps, also at a time limit, which is not part of the task; only a step with which
+an episode ended by itself does not.
 """
 
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import jax.random as jr
 import optax
 from jaxtyping import Array, Float, Int
 
+from borelax.agents.agent import value_goal
 from borelax.agents.distributions import TanhGaussian
 from borelax.agents.networks import MLP, Standardise, adam, move_towards
 from borelax.errors import require, require_positive, require_share, require_widths
@@ -120,9 +122,8 @@ class SAC:
         key_target, key_cql, key_actor = jr.split(key, 3)
         obs = jax.vmap(state.standardise)(batch.obs)
         next_obs = jax.vmap(state.standardise)(batch.next_obs)
-        goal = batch.reward + self.discount * self._next_value(
-            state, next_obs, key=key_target
-        )
+        next_value = self._next_value(state, next_obs, key=key_target)
+        goal = value_goal(batch, self.discount, next_value)
 
         def critic_loss(critics: MLP):
             values = q_values(critics, obs, batch.action)

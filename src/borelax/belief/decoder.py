@@ -76,7 +76,10 @@ class BernoulliPerCell(eqx.Module):
     def summarise(self, steps: Transition) -> VisitCounts:
         """Count visits; ``next_obs`` is the one-hot cell."""
         rewarded = (steps.reward > self.threshold).astype(jnp.float32)
-        return VisitCounts(rewarded @ steps.next_obs, (1 - rewarded) @ steps.next_obs)
+        cells = steps.next_obs
+        if steps.valid is not None:
+            cells = jnp.where(steps.valid[:, None], cells, 0.0)
+        return VisitCounts(rewarded @ cells, (1 - rewarded) @ cells)
 
     def log_likelihood(self, latent: Latent, summary: VisitCounts) -> Float[Array, ""]:
         """Σ_cells rewarded·log p + empty·log(1-p)."""
@@ -103,6 +106,7 @@ class BernoulliPerCell(eqx.Module):
         on = steps.reward > self.threshold
 
         def level(where: Array, otherwise: Array) -> Array:
+            where = where if steps.valid is None else where & steps.valid
             mean = (steps.reward * where).sum() / jnp.maximum(where.sum(), 1)
             return jnp.where(where.any(), mean, otherwise)
 

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from borelax.belief.decoder import Decoder
 from borelax.belief.encoder import Encoder, Gaussian
@@ -32,17 +32,21 @@ def negative_elbo(
     ELBO_t decodes *all* T steps from one draw of m ~ q_t, and pays
     ``kl_weight``·KL(q_t ‖ q_{t-1}) with q_{-1} = N(0, I). With ``decoded_steps`` above
     zero, that many random steps stand for all of them, and with ``decoded_beliefs``
-    that many random t for all t: the expectation is the same.
+    that many random t for all t: the expectation is the same. Steps that pad an episode
+    are neither decoded nor counted.
     """
-    num_steps = steps.reward.shape[0]
+    num_steps = _count(steps)
     key_steps, key_beliefs, key_latents = jr.split(key, 3)
     beliefs = model.encoder.filter(steps)
-    decoded = _some(steps, decoded_steps, key=key_steps)
-    decoding = _some(beliefs, decoded_beliefs, key=key_beliefs)
+    reached = _reached(steps.valid)
+    decoded = _some(steps, decoded_steps, steps.valid, key=key_steps)
+    decoding, where = _some(
+        (beliefs, reached), decoded_beliefs, reached, key=key_beliefs
+    )
     latents = decoding.sample(key=key_latents)
     summary = model.decoder.summarise(decoded)
     score = jax.vmap(lambda z: model.decoder.log_likelihood(z, summary))(latents)
-    per_step = score.mean() / decoded.reward.shape[0]
+    per_step = score.mean(where=where) / _count(decoded)
     kl = jax.vmap(gaussian_kl)(beliefs, _previous(beliefs))
     loss = -per_step * num_steps * (num_steps + 1) + kl_weight * kl.sum()
     return loss, {"reward_nll": -per_step, "kl": kl.sum()}
@@ -55,13 +59,29 @@ def gaussian_kl(p: Gaussian, q: Gaussian) -> Float[Array, ""]:
     return 0.5 * (variance_ratio + distance - 1 + q.logvar - p.logvar).sum()
 
 
-def _some(rows: PyTree, count: int, *, key: Key) -> PyTree:
-    """``count`` random rows; all of them if ``count`` is 0."""
+def _some(
+    rows: PyTree, count: int, valid: Bool[Array, "rows"] | None, *, key: Key
+) -> PyTree:
+    """``count`` random (valid) rows; all of them if ``count`` is 0."""
     available = axis_size(rows)
     if not 0 < count < available:
         return rows
-    chosen = jr.randint(key, (count,), 0, available)
+    if valid is None:
+        chosen = jr.randint(key, (count,), 0, available)
+    else:
+        place = jr.randint(key, (count,), 0, valid.sum())
+        chosen = jnp.argsort(~valid, stable=True)[place]
     return jax.tree.map(lambda x: x[chosen], rows)
+
+
+def _count(steps: Transition) -> int | Int[Array, ""]:
+    """How many of the steps happened."""
+    return steps.reward.shape[0] if steps.valid is None else steps.valid.sum()
+
+
+def _reached(valid: Bool[Array, "T"] | None) -> Bool[Array, "T_plus_1"] | None:
+    """Which beliefs are news: the prior, and those after a step that happened."""
+    return None if valid is None else jnp.concatenate([jnp.ones(1, bool), valid])
 
 
 def _previous(beliefs: Gaussian) -> Gaussian:

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from borelax.agents.networks import Standardise
 from borelax.types import Box, Discrete, Key, Spec, Transition
@@ -109,8 +109,10 @@ class Encoder(eqx.Module):
 
     def scaled_to(self, steps: Transition) -> "Encoder":
         """This encoder with its inputs standardised by the given steps [B, T]."""
-        obs = Standardise.of(steps.next_obs.reshape(-1, steps.next_obs.shape[-1]))
-        reward = Standardise.of(steps.reward.reshape(-1, 1))
+        valid = None if steps.valid is None else steps.valid.reshape(-1)
+        rows = steps.next_obs.reshape(-1, steps.next_obs.shape[-1])
+        obs = Standardise.of(rows, valid)
+        reward = Standardise.of(steps.reward.reshape(-1, 1), valid)
         return eqx.tree_at(lambda e: (e.scale_obs, e.scale_reward), self, (obs, reward))
 
     def start(self) -> Hidden:
@@ -118,8 +120,8 @@ class Encoder(eqx.Module):
         return jnp.zeros(self.mean_head.in_features)
 
     def update(self, hidden: Hidden, step: Transition) -> Hidden:
-        """The history with one more step."""
-        return self.gru(hidden, self._gates(step))
+        """The history with one more step; the same one if the step is padding."""
+        return self._advance(hidden, self._gates(step), step.valid)
 
     def belief(self, hidden: Hidden) -> Gaussian:
         """q(m | h): the heads applied to the hidden state."""
@@ -130,12 +132,21 @@ class Encoder(eqx.Module):
         start = self.start()
         gates = jax.vmap(self._gates)(steps)
 
-        def advance(hidden: Hidden, gate: Float[Array, "gates"]):
-            hidden = self.gru(hidden, gate)
+        def advance(hidden: Hidden, inputs: tuple):
+            hidden = self._advance(hidden, *inputs)
             return hidden, hidden
 
-        _, hiddens = jax.lax.scan(advance, start, gates)
+        _, hiddens = jax.lax.scan(advance, start, (gates, steps.valid))
         return jax.vmap(self.belief)(jnp.concatenate([start[None], hiddens]))
+
+    def _advance(
+        self,
+        hidden: Hidden,
+        gates: Float[Array, "gates"],
+        valid: Bool[Array, ""] | None,
+    ) -> Hidden:
+        after = self.gru(hidden, gates)
+        return after if valid is None else jnp.where(valid, after, hidden)
 
     def _gates(self, step: Transition) -> Float[Array, "gates"]:
         state = jax.nn.relu(self.state_layer(self.scale_obs(step.next_obs)))

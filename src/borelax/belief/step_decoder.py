@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from borelax.agents.networks import MLP, Standardise
 from borelax.belief.decoder import Latent
@@ -58,6 +58,8 @@ class Read(eqx.Module):
 
     steps: Float[Array, "T hidden"]
     targets: Float[Array, "T outputs"]
+    valid: Bool[Array, "T"] | None = None
+    """Which steps count; None: all."""
 
 
 class RewardHead(eqx.Module):
@@ -105,9 +107,9 @@ class StepScale(eqx.Module):
     def fitted_to(self, steps: Transition) -> "StepScale":
         """The statistics of steps [K]."""
         return StepScale(
-            Standardise.of(steps.obs),
-            Standardise.of(steps.next_obs),
-            Standardise.of(steps.next_obs - steps.obs),
+            Standardise.of(steps.obs, steps.valid),
+            Standardise.of(steps.next_obs, steps.valid),
+            Standardise.of(steps.next_obs - steps.obs, steps.valid),
             self.action,
         )
 
@@ -133,7 +135,7 @@ class GaussianPerStep(eqx.Module):
     ) -> Float[Array, ""]:
         """-½ Σ_t squared errors, over all heads."""
         errors = [
-            jnp.square(_outputs(head, latent, read) - read.targets).sum()
+            _squared_error(_outputs(head, latent, read), read)
             for head, read in zip(self.heads, summary, strict=True)
         ]
         return -0.5 * jnp.stack(errors).sum()
@@ -152,19 +154,35 @@ class GaussianPerStep(eqx.Module):
     def fitted_to(self, steps: Transition) -> "GaussianPerStep":
         """This decoder with its scale and its probes taken from steps [K]."""
         count = self.probes.reward.shape[0]
-        probes = jax.tree.map(lambda x: x[:count], steps)
+        probes = jax.tree.map(lambda x: x[:count], _padding_last(steps))
         return GaussianPerStep(self.heads, self.scale.fitted_to(steps), probes)
 
     def _read(self, head: RewardHead | TransitionHead, steps: Transition) -> Read:
         inputs = jax.vmap(lambda step: head.inputs(self.scale, step))(steps)
         targets = jax.vmap(lambda step: head.target(self.scale, step))(steps)
-        return Read(jax.vmap(head.network.read_step)(inputs), targets)
+        return Read(jax.vmap(head.network.read_step)(inputs), targets, steps.valid)
 
 
 def _outputs(
     head: RewardHead | TransitionHead, latent: Latent, read: Read
 ) -> Float[Array, "T outputs"]:
     return jax.vmap(lambda step: head.network(latent, step))(read.steps)
+
+
+def _squared_error(outputs: Float[Array, "T outputs"], read: Read) -> Float[Array, ""]:
+    errors = jnp.square(outputs - read.targets)
+    if read.valid is not None:
+        errors = jnp.where(read.valid[:, None], errors, 0.0)
+    return errors.sum()
+
+
+def _padding_last(steps: Transition) -> Transition:
+    """The same steps in order, those that pad an episode at the end."""
+    if steps.valid is None:
+        return steps
+    order = jnp.argsort(~steps.valid, stable=True)
+    plain = Transition(steps.obs, steps.action, steps.reward, steps.next_obs)
+    return jax.tree.map(lambda x: x[order], plain)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ In: a simulator and tasks [N]. Out: ``TaskLogs`` with all rollouts in order and 
 agent's final policy (paper, section 3.1 and appendix C).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -134,7 +134,7 @@ class Collect:
         agents, metrics = _learn(
             state.agents, (episodes, tasks), filled, learners, key_learn
         )
-        metrics["return"] = new.reward.sum((2, 3)).mean()
+        metrics["return"] = new.paid().sum((2, 3)).mean()
         return Collecting(agents, episodes), metrics
 
     def _with_pool(self, simulator: Simulator, tasks: Any, *, key: Key) -> Episodes:
@@ -202,4 +202,4 @@ def _batch(
     if reward is None:
         return steps
     rewards = jax.vmap(lambda step: reward(task, step))(steps)
-    return Transition(steps.obs, steps.action, rewards, steps.next_obs)
+    return replace(steps, reward=rewards)

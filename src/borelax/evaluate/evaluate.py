@@ -53,7 +53,7 @@ class Evaluate:
 
 def returns_per_episode(rollouts: Episodes) -> Float[Array, "S E"]:
     """Undiscounted return of each episode, averaged over tasks and repeats."""
-    return rollouts.reward.sum(axis=-1).mean(axis=(1, 2))
+    return rollouts.paid().sum(axis=-1).mean(axis=(1, 2))
 
 
 def summarise_returns(per_episode: Float[Array, "S E"]) -> dict[str, Any]:

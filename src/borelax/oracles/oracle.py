@@ -1,5 +1,6 @@
 """Which oracle judges which family."""
 
+from dataclasses import replace
 from typing import Any, Protocol, cast, runtime_checkable
 
 import jax
@@ -7,7 +8,7 @@ import jax.numpy as jnp
 
 from borelax.belief.elbo import BeliefModel
 from borelax.belief.view import BeliefFilter
-from borelax.errors import ConfigError
+from borelax.errors import ConfigError, require
 from borelax.evaluate.evaluate import Evaluate, returns_per_episode
 from borelax.oracles.gridworld import GridworldOracle, gridworld_oracle
 from borelax.oracles.gridworld_belief import (
@@ -23,7 +24,6 @@ from borelax.oracles.wind import WindOracle, WindPolicy, wind_oracle
 from borelax.simulate.jax_simulator import JaxSimulator
 from borelax.tasks.escape_room import EscapeRoom
 from borelax.tasks.gridworld import Gridworld
-from borelax.tasks.mujoco_family import MujocoFamily
 from borelax.tasks.semicircle import SemiCircle
 from borelax.tasks.wind import Wind
 from borelax.types import Episodes, Key
@@ -40,8 +40,8 @@ class Oracle(Protocol):
         """The ``oracle`` entry of results.json.
 
         Always ``bayes_optimal``, ``known_task`` and ``exact``. Where ``exact`` is
-        False, ``bayes_optimal`` is a lower bound and ``upper_bound`` the other one,
-        or nothing is known and both are None or absent.
+        False, ``bayes_optimal`` is a lower bound and ``upper_bound`` the other one; or
+        all are None, where none is known.
         """
         ...
 
@@ -147,43 +147,38 @@ class PlaneJudge:
         }
 
 
-class NoJudge:
-    """For families whose best agents nobody knows."""
-
-    def __init__(self, family: MujocoFamily):
-        """Nothing to solve."""
-        self.family = family
+class NoOracle:
+    """For families whose best return nobody has worked out, such as a user's own."""
 
     def values(self) -> dict[str, Any]:
-        """Nothing is known."""
+        """Unknown."""
         return {"bayes_optimal": None, "known_task": None, "exact": False}
 
     def policy(self) -> None:
-        """There is none."""
+        """Unknown."""
         return None
 
     def exact_belief(self, num_seeds: int) -> BeliefFilter:
-        """There is none."""
-        raise ConfigError(
-            f"No exact posterior is known for {type(self.family).__name__}."
-        )
+        """Unknown."""
+        raise ConfigError("The exact posterior is not known; leave out exact_belief.")
 
     def judge_belief(
         self, models: BeliefModel | None, rollouts: Episodes, *, key: Key
     ) -> dict[str, Any]:
-        """No posterior to compare with."""
+        """There is nothing to compare a belief with."""
         return {}
 
 
-def oracle_of(family: Any) -> Oracle:
-    """The oracle of a family."""
-    if isinstance(family, Gridworld):
-        return GridworldJudge(family)
-    if isinstance(family, SemiCircle | EscapeRoom | Wind):
-        return PlaneJudge(family)
-    if isinstance(family, MujocoFamily):
-        return NoJudge(family)
-    raise ConfigError(f"There is no oracle for {type(family).__name__} yet.")
+def oracle_of(family: Any, episodes: int = 0) -> Oracle:
+    """The oracle of a family in rollouts of ``episodes`` episodes; 0: its own."""
+    if not isinstance(family, Gridworld | SemiCircle | EscapeRoom | Wind):
+        kind = type(family).__name__
+        require(hasattr(family, "sample_task"), f"There is no oracle for {kind}.")
+        return NoOracle()
+    family = replace(family, episodes=episodes or family.episodes)
+    return (
+        GridworldJudge(family) if isinstance(family, Gridworld) else PlaneJudge(family)
+    )
 
 
 def solve(family: Any, recompute: bool = False) -> Solved:

@@ -4,7 +4,7 @@ In a rollout of task i, the first or the last half of its episodes is replaced b
 episodes that another task's agent made, with the rewards task i would have given.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -108,8 +108,11 @@ class Relabelled(eqx.Module):
 
 
 def relabel(reward: RewardFunction, task: Any, episodes: Episodes) -> Episodes:
-    """The same episodes with the rewards of ``task``; nothing else changes."""
+    """The same episodes with the rewards of ``task``; nothing else changes.
+
+    Padding is paid nothing.
+    """
     steps = episodes.transitions()
     rewards = jax.vmap(lambda step: reward(task, step))(steps)
-    shape = episodes.reward.shape
-    return Episodes(episodes.obs, episodes.action, rewards.reshape(shape))
+    judged = replace(episodes, reward=rewards.reshape(episodes.reward.shape))
+    return replace(judged, reward=judged.paid())

@@ -25,12 +25,40 @@ def relabel_states(
     observation with the belief after the step, so that values flow through resets. At
     the rollout's last step it is the true successor. With ``expected_rewards``, each
     reward is R+(s+, a) = E_b[R], what the belief before the step expects.
+
+    Padding moves to the rollout's end: an early end, too, leads to the next episode.
+    Only where the last episode ended by itself, the rollout did.
     """
     steps: Transition = rollout.transitions()
     obs = jnp.concatenate([steps.obs, steps.next_obs[-1:]])
     hyper = jax.vmap(hyper_state)(obs, belief.along(steps))
     reward = _expected(belief, steps) if expected_rewards else steps.reward
-    return Episodes(hyper[None], steps.action[None], reward[None])
+    made = Episodes(hyper[None], steps.action[None], reward[None])
+    return made if steps.valid is None else _padding_last(made, steps)
+
+
+def _padding_last(hyper: Episodes, steps: Transition) -> Episodes:
+    """The same rollout [1, T] with the steps that happened first, in order."""
+    assert steps.valid is not None and steps.ended is not None
+    count, order = steps.valid.sum(), jnp.argsort(~steps.valid, stable=True)
+    last = order[count - 1]
+    # padding leaves the belief alone: the last one is the one after the last step
+    features = hyper.obs[0, -1, steps.obs.shape[-1] :]
+    successor = hyper_state(steps.next_obs[last], features)
+    obs = jnp.concatenate([hyper.obs[0, :-1][order], successor[None]])
+
+    def cut(rows: Array, padding: Array) -> Array:
+        mask = jnp.arange(rows.shape[0]) < count
+        mask = mask.reshape(-1, *(1,) * (rows.ndim - 1))
+        return jnp.where(mask, rows, padding[None])[None]
+
+    return Episodes(
+        obs=cut(obs, successor),
+        action=cut(hyper.action[0][order], jnp.zeros_like(hyper.action[0, 0])),
+        reward=cut(hyper.reward[0][order], jnp.zeros(())),
+        length=count[None],
+        ended=steps.ended[last][None],
+    )
 
 
 def _expected(belief: BeliefFilter, steps: Transition) -> Float[Array, "T"]:

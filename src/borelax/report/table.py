@@ -37,8 +37,7 @@ def print_results(results: dict[str, Any], console: Console) -> None:
             share = f"{value / best:.1%}" if best else "unknown"
             table.add_row(name, f"{value:.2f}", *([share] if known else []))
     console.print(table)
-    if known:
-        console.print(_belief_line(results), highlight=False, soft_wrap=True)
+    console.print(_belief_line(results), highlight=False, soft_wrap=True)
     seconds = ", ".join(f"{k} {v:.1f}" for k, v in results["wall_seconds"].items())
     total = sum(results["wall_seconds"].values())
     line = f"Seconds: {seconds}; {total:.1f} in all."
@@ -49,6 +48,8 @@ def _belief_line(results: dict[str, Any]) -> str:
     if results["exact_belief"]:
         return "The meta-agent was given the exact posterior."
     belief = results["belief"]
+    if not {"prediction_error", "posterior_error"} & belief.keys():
+        return "The best possible return and the exact posterior are not known here."
     if "prediction_error" in belief:
         error = belief["prediction_error"]
         return f"Belief: its predictions are {error:.3f} from the exact posterior's."

@@ -12,6 +12,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, Num
 
 from borelax.errors import ConfigError, require
+from borelax.tasks.gym_tasks import GymTasks
 from borelax.types import Key, Spec, Transition
 
 Task = Any
@@ -82,7 +83,14 @@ class FiniteFamily(Protocol):
         ...
 
 
-def draw_tasks(family: TaskDistribution, num_tasks: int, *, key: Key) -> Task:
+def name_of(family: TaskDistribution | GymTasks) -> str:
+    """What a family is called: its ``name``, or else its class's."""
+    return getattr(family, "name", type(family).__name__)
+
+
+def draw_tasks(
+    family: TaskDistribution | GymTasks, num_tasks: int, *, key: Key
+) -> Task:
     """Draw ``num_tasks`` distinct tasks; the first n never depend on how many follow.
 
     A finite family gives its tasks in their own order, so asking for all of them

@@ -1,0 +1,247 @@
+"""Try a user's Gymnasium tasks, and say in one sentence what breaks their contract."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from borelax.errors import ConfigError, require
+from borelax.tasks.gym_tasks import (
+    ActionScale,
+    GymTasks,
+    import_gymnasium,
+    reset_options,
+)
+from borelax.types import Box, Key, Transition
+
+AGREEMENT = 1e-3
+"""How far ``reward`` may be from what was paid: float32 against the environment's."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One episode of random actions, as it would be logged."""
+
+    obs: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+
+
+def check_gym_tasks(tasks: GymTasks, *, key: Key | None = None) -> None:
+    """Try one environment and say in a sentence what breaks the contract.
+
+    Runs a few episodes of random actions from every start. Raises ``ConfigError``;
+    returns nothing.
+    """
+    task = _sample(tasks, jr.key(0) if key is None else key)
+    env = make_env(tasks, task)
+    _check_kind(tasks, env)
+    _check_spaces(tasks, env)
+    for start in tasks.starts:
+        trial = _try(tasks, env, start, seed=0)
+        again = _try(tasks, env, start, seed=0)
+        require(
+            np.array_equal(trial.obs[0], again.obs[0]),
+            f"{tasks.name}: two resets with equal seeds (start {start!r}) begin with "
+            "different observations; draw everything random from env.np_random, and "
+            "call super().reset(seed=seed).",
+        )
+        require(
+            np.array_equal(trial.obs, again.obs)
+            and np.array_equal(trial.rewards, again.rewards),
+            f"{tasks.name}: equal seeds and actions (start {start!r}) lead to "
+            "different steps; draw everything random from env.np_random, and let "
+            "reset forget the episode before.",
+        )
+        for name in ("reward", "training_reward"):
+            _check_reward(tasks, name, task, trial)
+    env.close()
+
+
+def make_env(tasks: GymTasks, task: Any) -> Any:
+    """The environment of a task, given as NumPy values."""
+    as_numpy = jax.tree.map(lambda x: np.asarray(x)[()], task)
+    try:
+        return tasks.make_env(as_numpy)
+    except Exception as error:
+        raise ConfigError(
+            f"{tasks.name}: make_env fails on the task {as_numpy}: {_said(error)}"
+        ) from error
+
+
+def _sample(tasks: GymTasks, key: Key) -> Any:
+    try:
+        task = jax.jit(lambda key: tasks.sample_task(key=key))(key)
+    except Exception as error:
+        raise ConfigError(
+            f"{tasks.name}: sample_task(key=…) must be written in JAX and give numbers "
+            f"or arrays of them: {_said(error)}"
+        ) from error
+    require(
+        len(jax.tree.leaves(task)) > 0,
+        f"{tasks.name}: sample_task gives no number at all.",
+    )
+    return task
+
+
+def _check_kind(tasks: GymTasks, env: Any) -> None:
+    gymnasium = import_gymnasium()
+    require(
+        isinstance(env, gymnasium.Env),
+        f"{tasks.name}: make_env must give one gymnasium.Env, not "
+        f"{type(env).__name__}; borelax runs many of them itself.",
+    )
+    horizon, layer = tasks.spec.horizon, env
+    while layer is not None:
+        require(
+            not isinstance(layer, gymnasium.wrappers.Autoreset),
+            f"{tasks.name}: the Autoreset wrapper hides how an episode ended; leave it "
+            "out, borelax resets environments itself.",
+        )
+        limit = getattr(layer, "_max_episode_steps", None)
+        require(
+            limit is None or limit >= horizon,
+            f"{tasks.name}: the environment's own time limit is {limit} steps, and "
+            f"spec.horizon is {horizon}; make the horizon {limit} or the limit longer.",
+        )
+        layer = layer.env if isinstance(layer, gymnasium.Wrapper) else None
+
+
+def _check_spaces(tasks: GymTasks, env: Any) -> None:
+    spaces = import_gymnasium().spaces
+    spec, space = tasks.spec, env.action_space
+    if isinstance(spec.action, Box):
+        require(
+            isinstance(space, spaces.Box) and space.shape == (spec.action.size,),
+            f"{tasks.name}: spec says Box({spec.action.size}) for actions, and the "
+            f"environment's space is {space}.",
+        )
+        bounded = np.isfinite(space.low).all() and np.isfinite(space.high).all()
+        require(
+            bool(bounded),
+            f"{tasks.name}: the action space has no bounds to scale [-1, 1] to; give "
+            "the environment finite ones (gymnasium.wrappers.RescaleAction).",
+        )
+        return
+    require(
+        isinstance(space, spaces.Discrete) and int(space.n) == spec.action.num_actions,
+        f"{tasks.name}: spec says Discrete({spec.action.num_actions}) for actions, and "
+        f"the environment's space is {space}.",
+    )
+
+
+def _try(tasks: GymTasks, env: Any, start: str, *, seed: int) -> Trial:
+    spec, scale = tasks.spec, ActionScale(tasks.spec, [env.action_space])
+    keys = jr.split(jr.key(seed), spec.horizon)
+    actions = np.asarray(jax.vmap(lambda k: spec.action.sample(key=k))(keys))
+    obs, rewards = [_first(tasks, env, start, seed)], []
+    for number, action in enumerate(actions, start=1):
+        place = f"{tasks.name}: step {number} (start {start!r})"
+        try:
+            result = env.step(scale(action[None])[0])
+        except Exception as error:
+            raise ConfigError(f"{place} fails: {_said(error)}") from error
+        require(
+            isinstance(result, tuple) and len(result) == 5,
+            f"{place} must return observation, reward, terminated, truncated and info, "
+            f"not {len(result) if isinstance(result, tuple) else type(result)}.",
+        )
+        seen, reward, terminated, truncated, _ = result
+        _check_obs(tasks, place, seen)
+        number_paid = np.ndim(reward) == 0 and np.isfinite(reward)
+        require(
+            bool(number_paid), f"{place} pays {reward!r}, which is no finite number."
+        )
+        obs.append(np.array(seen))
+        rewards.append(float(reward))
+        require(
+            bool(not truncated or terminated or number >= spec.horizon),
+            f"{place} is cut off (truncated) by the environment, and spec.horizon is "
+            f"{spec.horizon}; make the horizon {number} or the limit longer.",
+        )
+        if terminated:
+            break
+    return Trial(np.stack(obs), actions[: len(rewards)], np.asarray(rewards))
+
+
+def _first(tasks: GymTasks, env: Any, start: str, seed: int) -> np.ndarray:
+    place = f"{tasks.name}: reset (start {start!r})"
+    try:
+        result = env.reset(seed=seed, options=reset_options(start))
+    except Exception as error:
+        raise ConfigError(f"{place} fails: {_said(error)}") from error
+    require(
+        isinstance(result, tuple) and len(result) == 2,
+        f"{place} must return an observation and a dict of information.",
+    )
+    _check_obs(tasks, place, result[0])
+    return np.array(result[0])
+
+
+def _check_obs(tasks: GymTasks, place: str, obs: Any) -> None:
+    size, wanted = tasks.spec.obs_size, tasks.spec.obs_dtype
+    obs = np.asarray(obs)
+    require(
+        obs.shape == (size,),
+        f"{place} gives an observation of shape {obs.shape}, and spec.obs_size is "
+        f"{size}: one row of numbers (gymnasium.wrappers.FlattenObservation).",
+    )
+    fits = obs.dtype == wanted or (wanted == "float32" and obs.dtype == np.float64)
+    require(
+        fits,
+        f"{place} gives {obs.dtype} observations, and spec.obs_dtype is {wanted!r}; "
+        "make them the same.",
+    )
+    require(
+        bool(np.isfinite(obs).all()), f"{place} gives an observation with NaN or inf."
+    )
+
+
+def _check_reward(tasks: GymTasks, name: str, task: Any, trial: Trial) -> None:
+    """The function takes logged steps, and ``reward`` says what was paid for them."""
+    function = getattr(tasks, name)
+    if function is None:
+        return
+    obs = jnp.asarray(trial.obs, jnp.float32)
+    paid = jnp.asarray(trial.rewards, jnp.float32)
+    steps = Transition(obs[:-1], jnp.asarray(trial.actions), paid, obs[1:])
+    try:
+        told = jax.jit(jax.vmap(lambda step: function(task, step)))(steps)
+    except Exception as error:
+        raise ConfigError(
+            f"{tasks.name}: {name}(task, step) must be written in JAX: {_said(error)}"
+        ) from error
+    require(
+        told.shape == paid.shape and told.dtype == jnp.float32,
+        f"{tasks.name}: {name}(task, step) must give a float32 scalar, not "
+        f"{told.dtype}{list(told.shape[1:])}.",
+    )
+    require(
+        bool(jnp.isfinite(told).all()), f"{tasks.name}: {name} gives NaN or infinity."
+    )
+    if name == "reward":
+        refuse_disagreement(tasks, np.asarray(told), trial.rewards)
+
+
+def refuse_disagreement(tasks: GymTasks, told: np.ndarray, paid: np.ndarray) -> None:
+    """Refuse a reward function that says something else than was paid.
+
+    One step in a thousand may differ: a threshold that float32 meets and float64 does
+    not.
+    """
+    apart = np.abs(told - paid) > AGREEMENT * np.maximum(1.0, np.abs(paid))
+    if apart.sum() > told.size // 1_000:
+        place = tuple(np.argwhere(apart)[0])
+        raise ConfigError(
+            f"{tasks.name}: reward(task, step) disagrees with the environment on "
+            f"{apart.sum()} of {told.size} steps: the first time it says "
+            f"{told[place]:.6g} where {paid[place]:.6g} was paid."
+        )
+
+
+def _said(error: Exception) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
