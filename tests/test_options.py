@@ -120,7 +120,7 @@ def test_flags_are_those_of_the_domains_own_parts():
         ("", RelabelRewards()),
         ("--relabelling.all-share 0.5", RelabelRewards(all_share=0.5)),
         ("--relabel policies --relabelling.rollouts 9", ReplayPolicies(rollouts=9)),
-        ("--relabel=policies", ReplayPolicies()),
+        ("--relabel=policies --relabelling.turns 3", ReplayPolicies(turns=3)),
         ("--relabel none", KeepAsIs()),
         ("--relabel none --relabel rewards", RelabelRewards()),
     ],

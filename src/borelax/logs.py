@@ -29,7 +29,7 @@ class TaskLogs(eqx.Module):
     episodes: Episodes
     """Every rollout in the order it happened: [N, R, E, …]."""
     policies: Any | None = None
-    """The final policy of each agent [N, …], for policy replaying."""
+    """The final policy of each agent [N, …], as it explored, for policy replaying."""
 
     @property
     def num_tasks(self) -> int:

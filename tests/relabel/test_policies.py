@@ -133,3 +133,28 @@ def test_equal_keys_give_equal_bits_and_others_other_visits(
     assert not np.array_equal(other.visits.obs, one.visits.obs)
     begun = np.asarray(one.visits.obs)[:, :, :, 0].reshape(-1, 2)
     assert len(np.unique(begun, axis=0)) == len(begun), "each episode has its own start"
+
+
+def test_visitors_take_turns_and_none_is_at_home(
+    room: JaxSimulator, escapes: TaskLogs
+) -> None:
+    both = ReplayPolicies(rollouts=3, turns=2)
+    made = both(escapes, room, start="fixed", key=KEY)
+    actions = np.asarray(made.visits.action).reshape(3, 3, 4, 7, 2)  # turns of 7 steps
+    assert (actions == actions[:, :, :, :1]).all(), "nobody is interrupted"
+    ways = np.asarray(escapes.policies.direction)
+    who = (actions[:, :, :, 0, None] == ways).all(-1).argmax(-1)  # [N, P, turns]
+    np.testing.assert_array_equal(who[:, :, 0], made.visitors)
+    for own, turns in enumerate(who.reshape(3, -1)):
+        np.testing.assert_array_equal(
+            np.bincount(turns, minlength=3), np.where(np.arange(3) == own, 0, 6)
+        )
+
+
+def test_more_turns_than_steps_are_refused(
+    room: JaxSimulator, escapes: TaskLogs
+) -> None:
+    with pytest.raises(ConfigError, match="15 policies cannot take turns in 14 steps"):
+        ReplayPolicies(turns=15)(escapes, room, start="fixed", key=KEY)
+    with pytest.raises(ConfigError, match="turns must be above zero"):
+        ReplayPolicies(turns=0)

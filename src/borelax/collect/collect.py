@@ -101,7 +101,7 @@ class Collect:
             per_chunk=1,
             journal=journal or Journal(),
         )
-        policies = self._policies(state.agents, explore=0.0)
+        policies = self._policies(state.agents, explore=self.explore_last)
         return TaskLogs(tasks, state.episodes, policies)
 
     def policies_like(self, spec: Spec) -> AgentPolicy:
@@ -109,7 +109,7 @@ class Collect:
 
         def init(key: Key) -> AgentPolicy:
             agents = _init(self.agent, spec, self.num_tasks, key)
-            return self._policies(agents, explore=0.0)
+            return self._policies(agents, explore=self.explore_last)
 
         return eqx.filter_eval_shape(init, jr.key(0))
 

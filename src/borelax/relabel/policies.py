@@ -16,6 +16,7 @@ from jaxtyping import Array, Int
 from borelax.errors import ConfigError, require, require_positive, require_share
 from borelax.logs import TaskLogs
 from borelax.relabel.source import Made, Provenance, compose, draw_places, take
+from borelax.simulate.policy import TakingTurns
 from borelax.simulate.simulator import Simulator
 from borelax.types import Episodes, Key
 
@@ -25,7 +26,11 @@ class ReplayPolicies:
     """Run other tasks' policies in each task, and fill half of each rollout so."""
 
     rollouts: int = 200
-    """Rollouts replayed in each task, every one by another task's policy."""
+    """Rollouts replayed in each task by other tasks' policies."""
+    turns: int = 1
+    """Policies that take turns in each replayed episode. With one, a visitor goes to
+    its own goal and stays; with more, a visit tries one place after another, as a
+    search does."""
     all_share: float = 0.0
     """Share of rollouts in which every episode is another task's policy's."""
 
@@ -33,7 +38,7 @@ class ReplayPolicies:
 
     def __post_init__(self) -> None:
         """Refuse an empty replay."""
-        require_positive(self, "rollouts")
+        require_positive(self, "rollouts", "turns")
         require_share(self, "all_share")
 
     def __call__(
@@ -50,21 +55,28 @@ class ReplayPolicies:
             "Policy replaying borrows from other tasks, and these logs hold only one. "
             "Collect more tasks or use --relabel none.",
         )
-        key_makers, key_rollouts = jr.split(key)
-        makers = other_tasks(logs.num_tasks, self.rollouts, key=key_makers)
+        spec, (key_makers, key_rollouts) = simulator.spec, jr.split(key)
+        require(
+            self.turns <= spec.horizon,
+            f"{self.turns} policies cannot take turns in {spec.horizon} steps; lower "
+            "ReplayPolicies.turns.",
+        )
+        each = 1 if self.turns == 1 else self.turns * spec.episodes
+        makers = other_tasks(logs.num_tasks, self.rollouts * each, key=key_makers)
+        makers = makers.reshape(logs.num_tasks, self.rollouts, each)
         rounds = [
             simulator.rollouts(
-                _of_tasks(logs.policies, makers[:, r]),
+                _visitors(logs.policies, makers[:, r], spec.horizon // self.turns),
                 logs.tasks,
                 repeats=1,
-                episodes=simulator.spec.episodes,
+                episodes=spec.episodes,
                 start=start,
                 key=jr.fold_in(key_rollouts, r),
             )
             for r in range(self.rollouts)
         ]
         replayed = jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), *rounds)
-        return Replayed(logs.episodes, replayed, makers, self.all_share)
+        return Replayed(logs.episodes, replayed, makers[:, :, 0], self.all_share)
 
 
 def other_tasks(num_tasks: int, count: int, *, key: Key) -> Int[Array, "N count"]:
@@ -85,7 +97,7 @@ class Replayed(eqx.Module):
     visits: Episodes
     """Other tasks' policies in this task [N, P, E, …]."""
     visitors: Int[Array, "N P"]
-    """Whose policy made each visit."""
+    """Whose policy made each visit, or began it."""
     all_share: float = eqx.field(static=True, default=0.0)
 
     def draw(self, num_rollouts: int, *, key: Key) -> Episodes:
@@ -105,6 +117,10 @@ class Replayed(eqx.Module):
         return compose(own, borrow, self.all_share, key=key_compose)
 
 
-def _of_tasks(policies: Any, tasks: Int[Array, "N"]) -> Any:
+def _visitors(policies: Any, makers: Int[Array, "N each"], steps: int) -> Any:
+    """For each task the policy of its visitor, or its visitors' that take turns."""
+    alone = makers.shape[1] == 1
+    chosen = makers[:, 0] if alone else makers
     arrays, rest = eqx.partition(policies, eqx.is_array)
-    return eqx.combine(jax.tree.map(lambda x: x[tasks], arrays), rest)
+    visitors = eqx.combine(jax.tree.map(lambda x: x[chosen], arrays), rest)
+    return visitors if alone else TakingTurns(visitors, steps)

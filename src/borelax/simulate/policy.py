@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Num, PyTree
 
 from borelax.agents.agent import Agent
-from borelax.types import Box, Discrete, Key, Transition
+from borelax.types import Box, Discrete, Key, Transition, axis_size
 
 Memory = PyTree
 
@@ -74,6 +74,32 @@ class AgentPolicy(eqx.Module):
     def remember(self, memory: Memory, step: Transition) -> Memory:
         """Nothing to remember."""
         return ()
+
+
+class TakingTurns(eqx.Module):
+    """Several policies of which each acts for some steps, then the next one does."""
+
+    policies: Any
+    """Policies without memory, stacked [P, …]."""
+    steps: int = eqx.field(static=True)
+    """Steps per turn."""
+
+    def start(self) -> Memory:
+        """How many steps there were."""
+        return jnp.zeros((), jnp.int32)
+
+    def act(
+        self, memory: Memory, obs: Float[Array, "obs"], *, key: Key
+    ) -> Num[Array, "..."]:
+        """Ask whose turn it is."""
+        turn = memory // self.steps % axis_size(self.policies)
+        arrays, rest = eqx.partition(self.policies, eqx.is_array)
+        policy = eqx.combine(jax.tree.map(lambda x: x[turn], arrays), rest)
+        return policy.act(policy.start(), obs, key=key)
+
+    def remember(self, memory: Memory, step: Transition) -> Memory:
+        """One step more."""
+        return memory + 1
 
 
 def for_every_task(policy: Any, num_tasks: int) -> Any:
