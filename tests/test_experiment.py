@@ -115,7 +115,8 @@ def test_every_part_can_be_named():
             "family",
             Evaluate,
             "Experiment.family must be a Gridworld or a SemiCircle or a Wind or a "
-            "WindHard or a EscapeRoom or a GymTasks or a TaskFamily, not Eval",
+            "WindHard or a EscapeRoom or a HalfCheetahVel or a AntSemiCircle or a "
+            "GymTasks or a TaskFamily, not Eval",
         ),
         ("seed", "0", "Experiment.seed must be a whole number"),
         ("preset", 7, "Experiment.preset must be text"),
@@ -163,7 +164,8 @@ def test_differences_name_each_value_that_changed():
     assert list(differences(old.to_json(), new.to_json())) == [
         "seed: 0 -> 4",
         "relabel.kind: RelabelRewards -> KeepAsIs",
-        "relabel.all_share: 0.0 -> None",
+        "relabel.pieces_share: 0.0 -> None",
+        "relabel.pieces: 6 -> None",
         "meta.agent.hidden: [8] -> [8, 8]",
     ]
     assert list(differences({"a": 1}, {"b": {"c": 2}})) == [
@@ -252,7 +254,7 @@ def test_parts_that_do_not_fit_together_are_refused(make, sentence):
 
 def test_policies_may_be_replayed_in_every_domain():
     for domain in PRESETS:
-        replace(preset(domain, "tiny"), relabel=ReplayPolicies(all_share=1.0))
+        replace(preset(domain, "tiny"), relabel=ReplayPolicies(turns=2))
 
 
 def test_one_task_will_do_without_relabelling():

@@ -118,7 +118,7 @@ def test_flags_are_those_of_the_domains_own_parts():
     ("words", "expected"),
     [
         ("", RelabelRewards()),
-        ("--relabelling.all-share 0.5", RelabelRewards(all_share=0.5)),
+        ("--relabelling.pieces-share 0.5", RelabelRewards(pieces_share=0.5)),
         ("--relabel policies --relabelling.rollouts 9", ReplayPolicies(rollouts=9)),
         ("--relabel=policies --relabelling.turns 3", ReplayPolicies(turns=3)),
         ("--relabel none", KeepAsIs()),
@@ -129,11 +129,11 @@ def test_relabel_decides_which_settings_of_relabelling_there_are(words, expected
     assert parsed("gridworld", words).relabel == expected
 
 
-OURS = ReplayPolicies(rollouts=7, all_share=0.25)
+OURS = ReplayPolicies(rollouts=7, turns=2)
 KEPT = {
     "": OURS,
     "--relabel policies": OURS,
-    "--relabelling.all-share 1": replace(OURS, all_share=1.0),
+    "--relabelling.turns 1": replace(OURS, turns=1),
     "--relabel none": KeepAsIs(),
 }
 
@@ -189,8 +189,8 @@ SENSELESS = """--seeds 0|--seeds -1|--seed -1|--seed 2147483648|--seed 0.5
 --collect.start moon|--collect.num-tasks 0|--collect.num-tasks 1|--family.size 2
 --family.size 3|--family.goal-reward -1|--evaluate.num-tasks 22|--belief.updates 0
 --meta.updates 0|--meta.view.no-latent|--checkpoint-seconds -1|--relabel some
---checkpoint-seconds nan|--no-such-flag 1|--preset|--relabelling.all-share 2
---relabelling.rollouts 9|--relabel none --relabelling.all-share 0.5|--relabel
+--checkpoint-seconds nan|--no-such-flag 1|--preset|--relabelling.pieces-share 2
+--relabelling.rollouts 9|--relabel none --relabelling.pieces 4|--relabel
 --exact-belief --meta.expected-rewards""".replace("\n", "|").split("|")
 SENSELESS_IN_A_ROOM = """--relabel rewards|--collect.num-tasks 1|--family.size 5
 --relabel policies --relabelling.rollouts 0|--meta.agent.average-rate 1

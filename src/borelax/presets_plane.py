@@ -52,12 +52,12 @@ META = FitMeta(
     parts=10,
     rollouts_per_part=1_000,
     updates_per_part=1_000,
-    updates=80_000,
+    updates=60_000,
     view=BeliefView(latent=True, decoded=False),
     agent=SAC(
         hidden=(128, 128),
         lr=1e-3,
-        decay_updates=80_000,
+        decay_updates=60_000,
         batch_size=2_048,
         num_critics=5,
     ),
@@ -74,7 +74,7 @@ def semicircle_paper() -> Experiment:
         num_seeds=4,
         family=SemiCircle(),
         collect=COLLECT,
-        relabel=RelabelRewards(),
+        relabel=RelabelRewards(pieces_share=0.5),
         belief=BELIEF,
         meta=META,
         evaluate=HELD_OUT,
@@ -123,7 +123,7 @@ def escape_room_paper() -> Experiment:
             iterations=50,
             agent=SAC(hidden=(128, 128)),
         ),
-        relabel=ReplayPolicies(),
+        relabel=ReplayPolicies(turns=4),
         belief=replace(
             BELIEF,
             updates=10_000,
@@ -135,8 +135,13 @@ def escape_room_paper() -> Experiment:
 
 
 def quick(paper: Experiment) -> Experiment:
-    """A laptop's share: fewer tasks, a tenth of the data, smaller batches."""
-    updates = min(60_000, paper.meta.updates)
+    """A laptop's share: fewer tasks, a tenth of the data, smaller batches.
+
+    Most of it is exploration, so that searches need not be made of pieces.
+    """
+    updates = min(40_000, paper.meta.updates)
+    decoder = replace(paper.belief.decoder, hidden=(64, 64), reader=(128, 128))
+    whole = isinstance(paper.relabel, RelabelRewards)
     return replace(
         paper,
         preset="quick",
@@ -149,10 +154,12 @@ def quick(paper: Experiment) -> Experiment:
             updates_per_iteration=100,
             agent=SAC(hidden=(32, 32), lr=1e-3),
         ),
+        relabel=RelabelRewards() if whole else paper.relabel,
         belief=replace(
             paper.belief,
             updates=min(4_000, paper.belief.updates),
             hidden_size=64,
+            decoder=decoder,
             decoded_steps=20,
             decoded_beliefs=20,
             updates_per_chunk=100,

@@ -1,7 +1,5 @@
 """Composite rollouts, by either repair, on logs that say where each number is from."""
 
-from dataclasses import replace
-
 import equinox as eqx
 import jax
 import jax.random as jr
@@ -139,40 +137,6 @@ def test_drawing_changes_nothing_and_equal_keys_give_equal_bits(
     assert eqx.tree_equal(many(source), drawn)
     assert not eqx.tree_equal(other, drawn)
     assert eqx.tree_equal(source.draw(DRAWS, key=jr.key(0)), drawn.rollouts)
-
-
-def test_a_share_of_rollouts_is_borrowed_from_end_to_end(
-    repair, coded: TaskLogs, drawn: Provenance
-) -> None:
-    made = many(source_of(replace(repair, all_share=0.4), coded))
-    check_truth(made)
-    own, maker = np.asarray(made.task), np.asarray(made.maker)
-    every = (maker != own[:, None]).all(axis=1)
-    assert abs(every.mean() - 0.4) < 4 * np.sqrt(0.24 / DRAWS)
-    # the others are what they are without the share, bit for bit
-    rest = lambda x: np.asarray(x)[~every]  # noqa: E731
-    assert eqx.tree_equal(jax.tree.map(rest, made), jax.tree.map(rest, drawn))
-
-
-def test_with_nothing_of_ones_own_the_halves_have_independent_makers(
-    repair, coded: TaskLogs
-) -> None:
-    made = many(source_of(replace(repair, all_share=1.0), coded))
-    check_truth(made)
-    own, place = np.asarray(made.task), places(made)
-    np.testing.assert_array_equal(place[:, 0], place[:, 1])
-    np.testing.assert_array_equal(place[:, 2], place[:, 3])
-    first, last = place[:, 0, 0], place[:, -1, 0]
-    check_evenly_lent(own, first)
-    check_evenly_lent(own, last)
-    alike = (first == last).mean()  # by chance, one in as many as there are others
-    assert abs(alike - 1 / (N - 1)) < 4 * np.sqrt(0.25 / DRAWS)
-
-
-@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
-def test_more_than_everything_is_refused(repair, share: float) -> None:
-    with pytest.raises(ConfigError, match=r"all_share must lie in \[0, 1\]"):
-        replace(repair, all_share=share)
 
 
 def test_a_single_task_is_refused(repair, coded: TaskLogs) -> None:

@@ -12,6 +12,7 @@ from borelax.belief.fit import FitBelief
 from borelax.belief.step_decoder import StepDecoder
 from borelax.experiment import Experiment
 from borelax.presets import preset
+from borelax.relabel.rewards import RelabelRewards
 from borelax.tasks.gym_tasks import GymTasks
 from borelax.tasks.semicircle import BOX_HIGH, BOX_LOW, SemiCircle
 from borelax.types import Box, Discrete, Spec, Transition
@@ -101,6 +102,7 @@ def tiny(tasks: GymTasks) -> Experiment:
         preset="custom",
         family=tasks,
         collect=replace(base.collect, num_tasks=3, start="fixed"),
+        relabel=RelabelRewards(),
         belief=replace(
             FitBelief(updates=4, rollouts_per_update=4, hidden_size=8),
             decoder=StepDecoder(hidden=(8,), probes=4),

@@ -40,7 +40,7 @@ def test_a_run_leaves_results_and_every_phase():
 def test_the_table_shows_no_oracle():
     table = printed(DOMAIN)
     assert "borelax, all episodes" in table and "frozen at the prior" in table
-    assert "best" not in table and "unknown" not in table and "None" not in table
+    assert "unknown" not in table and "None" not in table
 
 
 def test_the_test_starts_in_the_middle_and_the_logs_do_not():
@@ -90,9 +90,9 @@ def test_without_mujoco_a_sentence_says_what_to_install(tmp_path, monkeypatch, c
 @pytest.mark.parametrize("domain", [DOMAIN, "half-cheetah-vel"])
 def test_there_is_no_oracle_and_no_exact_belief(domain, capsys):
     tiny = preset(domain, "tiny")
-    with pytest.raises(ConfigError, match="No exact posterior is known"):
+    with pytest.raises(ConfigError, match=r"exact posterior.* is not known"):
         Experiment(**{**vars(tiny), "exact_belief": True})
-    with pytest.raises(ConfigError, match="No exact posterior is known"):
+    with pytest.raises(ConfigError, match=r"exact posterior.* is not known"):
         oracle_of(tiny.family).exact_belief(1)
     assert oracle_of(tiny.family).policy() is None
     assert command("oracle", domain) == 2

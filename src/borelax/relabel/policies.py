@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Int
 
-from borelax.errors import ConfigError, require, require_positive, require_share
+from borelax.errors import ConfigError, require, require_positive
 from borelax.logs import TaskLogs
 from borelax.relabel.source import Made, Provenance, compose, draw_places, take
 from borelax.simulate.policy import TakingTurns
@@ -31,15 +31,12 @@ class ReplayPolicies:
     """Policies that take turns in each replayed episode. With one, a visitor goes to
     its own goal and stays; with more, a visit tries one place after another, as a
     search does."""
-    all_share: float = 0.0
-    """Share of rollouts in which every episode is another task's policy's."""
 
     name: ClassVar[str] = "policies"
 
     def __post_init__(self) -> None:
         """Refuse an empty replay."""
         require_positive(self, "rollouts", "turns")
-        require_share(self, "all_share")
 
     def __call__(
         self, logs: TaskLogs, simulator: Simulator, *, start: str, key: Key
@@ -76,7 +73,7 @@ class ReplayPolicies:
             for r in range(self.rollouts)
         ]
         replayed = jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), *rounds)
-        return Replayed(logs.episodes, replayed, makers[:, :, 0], self.all_share)
+        return Replayed(logs.episodes, replayed, makers[:, :, 0])
 
 
 def other_tasks(num_tasks: int, count: int, *, key: Key) -> Int[Array, "N count"]:
@@ -98,7 +95,6 @@ class Replayed(eqx.Module):
     """Other tasks' policies in this task [N, P, E, …]."""
     visitors: Int[Array, "N P"]
     """Whose policy made each visit, or began it."""
-    all_share: float = eqx.field(static=True, default=0.0)
 
     def draw(self, num_rollouts: int, *, key: Key) -> Episodes:
         """Random composite rollouts [num_rollouts, E, …]."""
@@ -114,7 +110,7 @@ class Replayed(eqx.Module):
             _, visit = draw_places(self.visits, num_rollouts, key=key)
             return Made(take(self.visits, task, visit), self.visitors[task, visit])
 
-        return compose(own, borrow, self.all_share, key=key_compose)
+        return compose(own, borrow, key=key_compose)
 
 
 def _visitors(policies: Any, makers: Int[Array, "N each"], steps: int) -> Any:

@@ -9,11 +9,13 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Int
 
-from borelax.errors import ConfigError, require, require_share
+from borelax.errors import ConfigError, require, require_positive, require_share
 from borelax.logs import TaskLogs
+from borelax.relabel.pieces import Places, cut_out, either, in_pieces
 from borelax.relabel.source import (
     AsLogged,
     Made,
@@ -43,15 +45,19 @@ class KeepAsIs:
 class RelabelRewards:
     """Fill half of each rollout with other tasks' episodes under its own reward."""
 
-    all_share: float = 0.0
-    """Share of rollouts in which every episode is another task's. Those show behaviour
-    that says nothing of the task, as a search does."""
+    pieces_share: float = 0.0
+    """Share of rollouts that are made of short pieces instead, each of which is own or
+    borrowed by a fair coin. Where most logged episodes are those of agents that know
+    their goal, such rollouts show what a long search looks like."""
+    pieces: int = 6
+    """Pieces in such a rollout; a multiple of the episodes of a rollout."""
 
     name: ClassVar[str] = "rewards"
 
     def __post_init__(self) -> None:
         """Refuse more than everything."""
-        require_share(self, "all_share")
+        require_share(self, "pieces_share")
+        require_positive(self, "pieces")
 
     def __call__(
         self, logs: TaskLogs, simulator: Simulator, *, start: str, key: Key
@@ -67,7 +73,24 @@ class RelabelRewards:
             "Reward relabelling borrows from other tasks, and these logs hold only "
             "one. Collect more tasks or use --relabel none.",
         )
-        return Relabelled(logs.tasks, logs.episodes, simulator.reward, self.all_share)
+        self._check_pieces(logs.episodes)
+        return Relabelled(logs.tasks, logs.episodes, simulator.reward, self)
+
+    def _check_pieces(self, episodes: Episodes) -> None:
+        if self.pieces_share == 0:
+            return
+        num_episodes, horizon = episodes.reward.shape[2:]
+        require(
+            self.pieces % num_episodes == 0
+            and horizon % (self.pieces // num_episodes) == 0,
+            f"{num_episodes} episodes of {horizon} steps cannot be cut into "
+            f"{self.pieces} equal pieces; change RelabelRewards.pieces.",
+        )
+        require(
+            episodes.length is None or bool((episodes.length == horizon).all()),
+            "Episodes that end early cannot be cut into pieces; leave out "
+            "RelabelRewards.pieces_share.",
+        )
 
 
 class Relabelled(eqx.Module):
@@ -76,7 +99,7 @@ class Relabelled(eqx.Module):
     tasks: Any
     episodes: Episodes
     reward: RewardFunction = eqx.field(static=True)
-    all_share: float = eqx.field(static=True, default=0.0)
+    settings: RelabelRewards = eqx.field(static=True)
 
     def draw(self, num_rollouts: int, *, key: Key) -> Episodes:
         """Random composite rollouts [num_rollouts, E, …]."""
@@ -84,27 +107,54 @@ class Relabelled(eqx.Module):
 
     def draw_with_makers(self, num_rollouts: int, *, key: Key) -> Provenance:
         """Composite rollouts, their tasks, and which task's agent made each episode."""
-        key_own, key_compose = jr.split(key)
+        key_own, key_compose, key_pieces, key_which = jr.split(key, 4)
         task, rollout = draw_places(self.episodes, num_rollouts, key=key_own)
         own = Made(take(self.episodes, task, rollout), task)
 
         def borrow(key: Key) -> Made:
             return self._borrow(task, key=key)
 
-        return compose(own, borrow, self.all_share, key=key_compose)
+        made = compose(own, borrow, key=key_compose)
+        if self.settings.pieces_share == 0:
+            return made
+        short = self._of_pieces(task, key=key_pieces)
+        whole = in_pieces(made, self.settings.pieces)
+        return either(whole, short, self.settings.pieces_share, key=key_which)
 
     def _borrow(self, task: Int[Array, "draws"], *, key: Key) -> Made:
         """Rollouts that other tasks' agents made, with the rewards of ``task``."""
         key_place, key_donor = jr.split(key)
-        num_tasks = self.episodes.reward.shape[0]
         _, rollout = draw_places(self.episodes, task.shape[0], key=key_place)
-        # 1 … N-1 ahead, so that a task never borrows from itself
-        donor = (task + jr.randint(key_donor, task.shape, 1, num_tasks)) % num_tasks
-        relabelled = jax.vmap(lambda t, e: relabel(self.reward, t, e))(
-            jax.tree.map(lambda x: x[task], self.tasks),
-            take(self.episodes, donor, rollout),
+        donor = self._others(task, key=key_donor)
+        borrowed = take(self.episodes, donor, rollout)
+        return Made(self._paid_by(task, borrowed), donor)
+
+    def _of_pieces(self, task: Int[Array, "draws"], *, key: Key) -> Provenance:
+        """Pieces from anywhere in the logs, with the rewards of ``task``."""
+        keys = jr.split(key, 5)
+        _, rollouts, episodes, horizon = self.episodes.reward.shape
+        shape = (task.shape[0], self.settings.pieces)
+        steps = episodes * horizon // self.settings.pieces
+        own = jnp.broadcast_to(task[:, None], shape)
+        others = self._others(own, key=keys[0])
+        places = Places(
+            task=jnp.where(jr.bernoulli(keys[1], 0.5, shape), own, others),
+            rollout=jr.randint(keys[2], shape, 0, rollouts),
+            episode=jr.randint(keys[3], shape, 0, episodes),
+            time=jr.randint(keys[4], shape, 0, horizon - steps + 1),
         )
-        return Made(relabelled, donor)
+        cut = cut_out(self.episodes, places, steps)
+        return Provenance(self._paid_by(task, cut), task, places.task)
+
+    def _others(self, task: Int[Array, "*draws"], *, key: Key) -> Int[Array, "*draws"]:
+        """For each a random other task: 1 … N-1 ahead, so that it is never itself."""
+        num_tasks = self.episodes.reward.shape[0]
+        return (task + jr.randint(key, task.shape, 1, num_tasks)) % num_tasks
+
+    def _paid_by(self, task: Int[Array, "draws"], rollouts: Episodes) -> Episodes:
+        """Rollouts with the rewards of ``task``."""
+        tasks = jax.tree.map(lambda x: x[task], self.tasks)
+        return jax.vmap(lambda t, e: relabel(self.reward, t, e))(tasks, rollouts)
 
 
 def relabel(reward: RewardFunction, task: Any, episodes: Episodes) -> Episodes:

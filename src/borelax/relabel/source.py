@@ -94,29 +94,19 @@ class Made(eqx.Module):
     maker: Int[Array, "draws"]
 
 
-def compose(
-    own: Made, borrow: Callable[..., Made], all_share: float, *, key: Key
-) -> Provenance:
-    """Own rollouts with half their episodes, or in a share of them all, borrowed.
+def compose(own: Made, borrow: Callable[..., Made], *, key: Key) -> Provenance:
+    """Own rollouts with half their episodes borrowed.
 
-    ``borrow(key=…)`` gives rollouts of the same tasks that others made. Where all
-    episodes are borrowed, the two halves are from two makers.
+    ``borrow(key=…)`` gives rollouts of the same tasks that others made.
     """
-    key_slots, key_first, key_second, key_all = jr.split(key, 4)
+    key_slots, key_borrow = jr.split(key)
     draws, num_episodes = own.rollouts.reward.shape[:2]
     slots = jax.vmap(lambda k: borrowed_slots(num_episodes, key=k))(
         jr.split(key_slots, draws)
     )
-    made = _fill(Provenance.of(own), borrow(key=key_first), slots)
-    if all_share == 0:
-        return made
-    every = jr.bernoulli(key_all, all_share, (draws, 1))
-    return _fill(made, borrow(key=key_second), ~slots & every)
-
-
-def _fill(made: Provenance, other: Made, where: Shaped[Array, "draws E"]) -> Provenance:
-    rollouts = replace_episodes(made.rollouts, other.rollouts, where)
-    maker = jnp.where(where, other.maker[:, None], made.maker)
+    made, other = Provenance.of(own), borrow(key=key_borrow)
+    rollouts = replace_episodes(made.rollouts, other.rollouts, slots)
+    maker = jnp.where(slots, other.maker[:, None], made.maker)
     return Provenance(rollouts, made.task, maker)
 
 

@@ -1,0 +1,115 @@
+"""Rollouts of pieces: cut in truth, from everywhere, paid by their own task."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from borelax.errors import ConfigError
+from borelax.logs import TaskLogs
+from borelax.relabel.pieces import in_pieces
+from borelax.relabel.rewards import RelabelRewards
+from borelax.relabel.source import Provenance
+from borelax.types import Episodes
+from tests.relabel.coded import Coded, E, H, N, R, coded_logs
+
+DRAWS = 2_000
+PIECES = 8
+"""Of one step each: there are 4 episodes of 2."""
+
+
+def drawn(share: float, seed: int = 0) -> Provenance:
+    settings = RelabelRewards(pieces_share=share, pieces=PIECES)
+    source = settings(coded_logs(), Coded(), start="uniform", key=jr.key(0))
+    return source.draw_with_makers(DRAWS, key=jr.key(seed))
+
+
+@pytest.fixture(scope="module")
+def all_cut() -> Provenance:
+    return drawn(1.0)
+
+
+def test_pieces_are_consecutive_steps_of_whom_they_say(all_cut: Provenance) -> None:
+    obs = np.asarray(all_cut.rollouts.obs)
+    assert obs.shape == (DRAWS, PIECES, 2, 4)
+    np.testing.assert_array_equal(obs[..., 0, :3], obs[..., 1, :3])
+    np.testing.assert_array_equal(obs[..., 0, 3] + 1, obs[..., 1, 3])
+    np.testing.assert_array_equal(obs[..., 0, 0], all_cut.maker)
+    expected = np.asarray(obs[..., :1, :].sum(-1) % 5)
+    np.testing.assert_array_equal(all_cut.rollouts.action, expected)
+
+
+def test_every_piece_is_paid_by_the_rollouts_task(all_cut: Provenance) -> None:
+    steps = all_cut.rollouts.transitions()
+    paid = 10 * np.asarray(all_cut.task)[:, None] + np.asarray(
+        steps.next_obs @ jnp.asarray([1.0, 0.1, 0.01, 0.001])
+    )
+    np.testing.assert_allclose(steps.reward, paid, rtol=1e-6)
+
+
+def test_pieces_are_from_everywhere_and_half_of_them_own(all_cut: Provenance) -> None:
+    first = np.asarray(all_cut.rollouts.obs)[:, :, 0].reshape(-1, 4).astype(int)
+    places = np.ravel_multi_index(first.T, (N, R, E, H))
+    counts = np.bincount(places, minlength=N * R * E * H)
+    mean = counts.mean()
+    assert abs(counts - mean).max() < 5 * np.sqrt(mean)
+    own = np.asarray(all_cut.maker) == np.asarray(all_cut.task)[:, None]
+    assert abs(own.mean() - 0.5) < 4 * np.sqrt(0.25 / own.size)
+
+
+def test_a_share_is_cut_and_the_rest_is_as_without_pieces() -> None:
+    some, none, every = drawn(0.4), drawn(0.0), drawn(1.0)
+    whole = in_pieces(none, PIECES)
+    as_whole = [
+        eqx.tree_equal(*(jnp.asarray(x.rollouts.obs[i]) for x in (some, whole)))
+        for i in range(200)
+    ]
+    as_cut = [
+        eqx.tree_equal(*(jnp.asarray(x.rollouts.obs[i]) for x in (some, every)))
+        for i in range(200)
+    ]
+    np.testing.assert_array_equal(as_whole, ~np.asarray(as_cut))
+    assert abs(np.mean(as_cut) - 0.4) < 4 * np.sqrt(0.24 / 200)
+
+
+def test_cutting_a_rollout_keeps_every_step_and_its_maker() -> None:
+    made = drawn(0.0)
+    cut = in_pieces(made, PIECES)
+    assert cut.rollouts.reward.shape == (DRAWS, PIECES, 1)
+    assert eqx.tree_equal(cut.rollouts.transitions(), made.rollouts.transitions())
+    np.testing.assert_array_equal(cut.maker, np.repeat(made.maker, 2, axis=1))
+
+
+@pytest.mark.parametrize("pieces", [3, 5, 12])
+def test_pieces_that_do_not_fit_are_refused(pieces: int) -> None:
+    settings = RelabelRewards(pieces_share=0.5, pieces=pieces)
+    with pytest.raises(ConfigError, match=f"4 episodes of 2 .*into {pieces} equal pi"):
+        settings(coded_logs(), Coded(), start="uniform", key=jr.key(0))
+    unused = replace(settings, pieces_share=0.0)
+    unused(coded_logs(), Coded(), start="uniform", key=jr.key(0))
+
+
+def test_early_ends_cannot_be_cut() -> None:
+    logs = coded_logs()
+    old = logs.episodes
+    length = jnp.full(old.reward.shape[:-1], H)
+    settings = RelabelRewards(pieces_share=0.5, pieces=PIECES)
+
+    def source_with(length):
+        episodes = Episodes(old.obs, old.action, old.reward, length)
+        logs_now = TaskLogs(logs.tasks, episodes)
+        return settings(logs_now, Coded(), start="uniform", key=jr.key(0))
+
+    with pytest.raises(ConfigError, match="end early cannot be cut"):
+        source_with(length.at[1, 2, 3].set(H - 1))
+    made = source_with(length).draw_with_makers(DRAWS, key=jr.key(0))
+    assert eqx.tree_equal(made, drawn(0.5)), "none ended early"
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
+def test_more_than_everything_is_refused(share: float) -> None:
+    with pytest.raises(ConfigError, match=r"pieces_share must lie in \[0, 1\]"):
+        RelabelRewards(pieces_share=share)
