@@ -14,6 +14,7 @@ a layer nothing is imported, but for the pairs in ``SIDEWAYS``, each for a reaso
   ``experiment``, which ``presets`` looks up by name.
 - ``pipeline`` works in a ``run_folder``, which keeps a ``journal``, and all three show
   ``progress``; ``bench`` shows it too, and notes a run's environment.
+- ``reproduce`` is several runs: a ``pipeline`` each, in a ``run_folder`` each.
 - ``__main__`` is ``cli``, which reads ``options``.
 
 ``borelax/__init__.py`` names the public functions wherever they live, lazily.
@@ -47,7 +48,7 @@ LAYERS = [
     "simulate",
     "collect relabel belief meta evaluate",
     "oracles experiment presets presets_gridworld presets_plane presets_mujoco outputs",
-    "progress journal run_folder pipeline bench report",
+    "progress journal run_folder pipeline bench reproduce report",
     "options cli __main__",
 ]
 LAYER_OF = {name: i for i, layer in enumerate(LAYERS) for name in layer.split()}
@@ -72,6 +73,7 @@ SIDEWAYS = {
     "run_folder": {"journal", "progress"},
     "pipeline": {"run_folder", "progress"},
     "bench": {"run_folder", "progress"},
+    "reproduce": {"pipeline", "run_folder", "progress"},
     "cli": {"options"},
     "__main__": {"cli"},
 }

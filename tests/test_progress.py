@@ -34,6 +34,9 @@ def test_elsewhere_there_are_plain_lines_now_and_then():
         " s left, loss 3.5"
     )
     assert lines[1].startswith("belief: 4/5, ") and "\x1b" not in out.getvalue()
+    display.prefix = "second run: "
+    shown(display, notes)
+    assert out.getvalue().splitlines()[2].startswith("second run: belief: 3/5, ")
 
 
 def test_lines_are_rare_and_notes_are_asked_for_only_when_shown():

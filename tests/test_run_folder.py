@@ -129,6 +129,20 @@ def test_another_runs_output_is_adopted_with_its_identity(tmp_path):
         opened(tmp_path / "c", other).adopt("collect", tmp_path / "a")
 
 
+def test_what_was_made_from_other_inputs_is_not_adopted(tmp_path):
+    for name, value in (("a", 1), ("b", 2)):
+        opened(tmp_path / name).run(phase("collect", value=value))
+    opened(tmp_path / "a").run(phase("relabel", "collect"))
+    ours = opened(tmp_path / "b")
+    with pytest.raises(ConfigError, match=r"a/2-relabelled.*\(collect: .*Adopt"):
+        ours.adopt("relabel", tmp_path / "a")
+    assert not (tmp_path / "b" / "2-relabelled").exists()
+    ours = opened(tmp_path / "c")
+    ours.adopt("collect", tmp_path / "a")
+    ours.adopt("relabel", tmp_path / "a")
+    assert ours.run(phase("relabel", "collect", value=2)) == 1
+
+
 def test_what_to_run_first_is_said(tmp_path):
     with pytest.raises(DataError, match="borelax collect moon --out"):
         require_done(tmp_path, ("collect", "belief"), "moon")

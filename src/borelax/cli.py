@@ -21,6 +21,7 @@ borelax learns to explore from logs.
   borelax evaluate RUN      phase 5 alone, then the table
   borelax oracle DOMAIN     what the best possible agents return
   borelax bench DOMAIN      how fast each phase is on this machine
+  borelax reproduce table1  the paper's Table 1, each cell beside the published one
 
 Domains: gridworld, semicircle, wind, wind-hard, escape-room, half-cheetah-vel,
 ant-semicircle. The last two need `pip install borelax[mujoco]`.
@@ -158,6 +159,17 @@ def _bench(command: str, argv: list[str]) -> None:
         print(f"Figures: {out}")
 
 
+def _reproduce(command: str, argv: list[str]) -> None:
+    from rich.console import Console
+
+    from borelax.options import parse_reproduce
+    from borelax.report.table1 import print_table1
+
+    table, cells = parse_reproduce(command, argv)
+    print_table1(table.run(cells), Console())
+    print(f"Table: {table.out / 'table1.json'}")
+
+
 PHASES_BEFORE = {
     "belief": ("collect",),
     "meta": ("collect", "belief"),
@@ -172,4 +184,5 @@ COMMANDS: dict[str, Callable[[str, list[str]], None]] = {
     "evaluate": _phase,
     "oracle": _oracle,
     "bench": _bench,
+    "reproduce": _reproduce,
 }

@@ -9,13 +9,14 @@ import tyro
 
 from borelax.belief.fit import FitBelief
 from borelax.collect.collect import Collect
-from borelax.errors import ConfigError, require
+from borelax.errors import ConfigError, require, require_positive
 from borelax.evaluate.evaluate import Evaluate
 from borelax.experiment import Experiment, Family
 from borelax.meta.fit import FitMeta
 from borelax.presets import RELABELLINGS, preset
 from borelax.relabel.policies import ReplayPolicies
 from borelax.relabel.rewards import KeepAsIs, RelabelRewards
+from borelax.reproduce import CQL_WEIGHT, Cell, Table1, cells_called
 from borelax.run_folder import read_experiment
 
 
@@ -45,11 +46,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse what no clock can do."""
-        require(
-            0 <= self.checkpoint_seconds < float("inf"),
-            f"checkpoint_seconds must not be negative, and is "
-            f"{self.checkpoint_seconds}.",
-        )
+        _require_seconds(self.checkpoint_seconds)
 
     def experiment(self, preset: str) -> Experiment:
         """The experiment these settings describe; ``preset`` is where they began."""
@@ -112,6 +109,33 @@ class OracleOptions:
     """Draw the best known behaviour to this file (.png, .svg or .pdf)."""
 
 
+@dataclass(frozen=True)
+class ReproduceOptions:
+    """Which cells of the paper's table to work out, and at what scale."""
+
+    preset: str = "gpu"
+    """The scale of every cell: paper, gpu, quick or tiny."""
+    cells: tuple[str, ...] = ()
+    """Names of cells, such as ant-uniform-sac; none: all of them."""
+    out: Path | None = None
+    """The folder of all cells; by default runs/table1-PRESET."""
+    seeds: int | None = None
+    """Belief models and meta-agents per cell; by default the preset's."""
+    seed: int | None = None
+    """The root of all randomness; by default the preset's."""
+    cql_weight: float = CQL_WEIGHT
+    """Weight of the conservative penalty in the cells with CQL."""
+    deterministic: bool = True
+    """On a GPU: the same bits every time, about a tenth slower."""
+    checkpoint_seconds: float = 30.0
+    """Seconds between checkpoints: the work that a crash may cost."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is not worth its name."""
+        _require_seconds(self.checkpoint_seconds)
+        require_positive(self, "cql_weight")
+
+
 def parse_domain(command: str, argv: list[str]) -> tuple[Experiment, Options]:
     """Flags of a command that starts from a domain and a preset."""
     domain, rest = _first_word(command, argv, "a domain", "gridworld")
@@ -153,6 +177,24 @@ def parse_oracle(command: str, argv: list[str]) -> tuple[Family, bool, Path | No
     return options.family, options.recompute, options.plot
 
 
+def parse_reproduce(command: str, argv: list[str]) -> tuple[Table1, tuple[Cell, ...]]:
+    """Flags of a reproduction: the table, and which of its cells to work out."""
+    word, rest = _first_word(command, argv, "the name of a table", "table1")
+    require(word == "table1", f"There is no table called {word!r}; choose table1.")
+    options = _parse(
+        ReproduceOptions, rest, f"borelax {command} {word}", ReproduceOptions()
+    )
+    table = Table1(
+        out=options.out or Path("runs") / f"table1-{options.preset}",
+        preset=options.preset,
+        seed=options.seed,
+        num_seeds=options.seeds,
+        cql_weight=options.cql_weight,
+        checkpoint_seconds=options.checkpoint_seconds,
+    )
+    return table, cells_called(options.cells)
+
+
 def _values_of(experiment: Experiment, argv: list[str]) -> dict[str, Any]:
     """The fields of ``Settings`` that an experiment stands for.
 
@@ -186,6 +228,13 @@ def _parse(kind, argv: list[str], program: str, defaults):
         args=argv,
         default=defaults,
         config=(tyro.conf.AvoidSubcommands,),
+    )
+
+
+def _require_seconds(seconds: float) -> None:
+    require(
+        0 <= seconds < float("inf"),
+        f"checkpoint_seconds must not be negative, and is {seconds}.",
     )
 
 

@@ -18,6 +18,8 @@ class ProgressDisplay:
     """One task at a time: ``begin``, many ``update``, ``end``."""
 
     seconds_between_lines = 10.0
+    prefix = ""
+    """Stands before every label: the run, where a command has several."""
 
     def __init__(self, console: Console | None = None):
         """``console`` defaults to standard error, so that output can be piped."""
@@ -29,6 +31,7 @@ class ProgressDisplay:
 
     def begin(self, label: str, total: int, done: int) -> None:
         """Start showing ``label`` at ``done`` of ``total``."""
+        label = self.prefix + label
         self._label, self._total, self._first = label, total, done
         self._started = self._last_line = time.monotonic()
         if self.console.is_terminal:

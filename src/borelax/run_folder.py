@@ -111,13 +111,15 @@ class RunFolder:
         return output
 
     def adopt(self, phase: str, other: Path) -> None:
-        """Use another run's output of a phase; its settings must be this run's."""
+        """Use another run's output of a phase, of this run's settings and inputs."""
         if self.done(phase):
             return
         theirs = other / NAMES[phase]
         about = manifest.open_sealed(theirs, verify=False)
         remedy = "Use the settings they were made with."
         _refuse_change(theirs, about["settings"], self._of(phase), remedy)
+        inputs = {n: manifest.identity(self.folder(n)) for n in about["inputs"]}
+        _refuse_change(theirs, about["inputs"], inputs, "Adopt those as well.")
         manifest.copy_sealed(theirs, self.folder(phase))
 
     def seconds(self) -> dict[str, float]:
