@@ -20,7 +20,7 @@ from borelax.files import RESTORE
 from borelax.learn import read_rollouts, write_rollouts
 from borelax.types import Episodes
 
-SHARD_BYTES = 2**27
+SHARD_BYTES = 2**26
 """How much a shard holds at most, before it is packed; but at least one rollout."""
 
 
