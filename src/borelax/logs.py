@@ -83,7 +83,7 @@ class Collecting(eqx.Module):
         size = rollouts_per_shard(room)
         for number, (name, sha) in enumerate(shards.items()):
             shard, _ = _read_shard(folder / name, sha, remedy)
-            room = write_rollouts((shard, jnp.asarray(number * size)), room)
+            room = _place(shard, number * size, room)
         first = self.filled // size * size
         return replace(self, episodes=write_rollouts((self.episodes, first), room))
 
@@ -166,8 +166,13 @@ def _read_shards(folder: Path) -> Episodes:
     for number, first in enumerate(range(0, total, size)):
         if number > 0:
             shard, _ = _read_shard(folder / _shard(number))
-        episodes = write_rollouts((shard, jnp.asarray(first)), episodes)
+        episodes = _place(shard, first, episodes)
     return episodes
+
+
+def _place(shard: Episodes, first: int, room: Episodes) -> Episodes:
+    """Write a shard into its place, and wait: reading must not run ahead of it."""
+    return jax.block_until_ready(write_rollouts((shard, jnp.asarray(first)), room))
 
 
 def _read_shard(
