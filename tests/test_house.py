@@ -3,8 +3,10 @@
 Import arrows point one way, from a layer to the layers before it (``LAYERS``). Inside
 a layer nothing is imported, but for the pairs in ``SIDEWAYS``, each for a reason:
 
-- ``store`` and ``manifest`` build on ``files``, and ``logs`` on ``store``: one code
-  writes bytes, and the others say what the bytes mean.
+- ``store`` and ``manifest`` build on ``files``, and ``logs`` on both: one code writes
+  bytes, and the others say what the bytes mean.
+- ``logs`` that are read are filled shard by shard, in place, as ``learn`` fills them
+  when they are made.
 - ``belief.fit`` and ``meta.fit`` learn from what phase 2 gives, so they name its
   interface, ``relabel.source``; how rollouts were relabelled they cannot see.
 - ``relabel.states`` puts a belief beside each observation, so it names the belief's
@@ -55,7 +57,7 @@ LAYER_OF = {name: i for i, layer in enumerate(LAYERS) for name in layer.split()}
 SIDEWAYS = {
     "store": {"files"},
     "manifest": {"files"},
-    "logs": {"store"},
+    "logs": {"files", "store", "learn"},
     "belief.fit": {"relabel.source"},
     "relabel.states": {"belief.view"},
     "meta.fit": {"belief.view", "relabel.source", "relabel.states"},

@@ -12,7 +12,7 @@ from borelax import store
 from borelax.agents.dqn import DQN
 from borelax.collect.collect import Collect
 from borelax.errors import DataError
-from borelax.logs import TaskLogs, read_episodes, read_logs, write_logs
+from borelax.logs import TaskLogs, read_episodes, read_logs, write_episodes, write_logs
 from borelax.tasks.gridworld import Gridworld
 
 
@@ -47,10 +47,33 @@ def test_logs_without_policies(tmp_path: Path, logs: TaskLogs) -> None:
     assert_same(read, bare)
 
 
-def test_each_task_has_its_own_file(tmp_path: Path, logs: TaskLogs) -> None:
+def test_shards_hold_the_rollouts_in_order(
+    tmp_path: Path, logs: TaskLogs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("borelax.logs.SHARD_BYTES", logs.nbytes * 4 // 6 + 1)
+    write_logs(tmp_path, TaskLogs(logs.tasks, logs.episodes))
+    shards = sorted(tmp_path.glob("*.npz"))
+    assert [path.name for path in shards] == ["rollouts-000.npz", "rollouts-001.npz"]
+    for path, rows in zip(shards, (slice(0, 4), slice(4, 6)), strict=True):
+        own = jax.tree.map(lambda x, rows=rows: x[:, rows], logs.episodes)
+        assert_same(read_episodes(path), own)
+    assert_same(read_logs(tmp_path, logs.tasks, None).episodes, logs.episodes)
+
+
+def test_a_shard_holds_at_least_one_rollout(
+    tmp_path: Path, logs: TaskLogs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("borelax.logs.SHARD_BYTES", 1)
+    write_logs(tmp_path, TaskLogs(logs.tasks, logs.episodes))
+    assert len(list(tmp_path.glob("rollouts-*.npz"))) == logs.num_rollouts
+    assert_same(read_logs(tmp_path, logs.tasks, None).episodes, logs.episodes)
+
+
+def test_a_file_of_episodes_is_no_shard(tmp_path: Path, logs: TaskLogs) -> None:
     write_logs(tmp_path, logs)
-    own = read_episodes(tmp_path / "task-003.npz")
-    assert_same(own, jax.tree.map(lambda x: x[3], logs.episodes))
+    write_episodes(tmp_path / "rollouts-000.npz", logs.episodes)
+    with pytest.raises(DataError, match="has no total: not a log file"):
+        read_logs(tmp_path, logs.tasks, None)
 
 
 def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:

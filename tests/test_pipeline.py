@@ -153,7 +153,7 @@ def test_logs_that_are_not_there_or_damaged_are_refused(tmp_path, capsys):
     assert run_tiny(tmp_path / "out", "--logs", tmp_path / "nothing") == 3
     assert "nothing/1-logs is not complete" in capsys.readouterr().err
     other = copy_finished(tmp_path)
-    shard = other / "1-logs" / "task-007.npz"
+    shard = other / "1-logs" / "rollouts-000.npz"
     shard.write_bytes(shard.read_bytes()[::-1])
     assert run_tiny(tmp_path / "out", "--logs", other) == 3
     assert f"{shard} is damaged" in capsys.readouterr().err

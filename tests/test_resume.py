@@ -79,7 +79,7 @@ def test_ctrl_c_after_each_chunk_saves_and_goes_on(tmp_path, monkeypatch):
 WRITES = [
     "1-logs/about.json",
     "1-logs/checkpoints/checkpoint.safetensors",
-    "1-logs/task-013.npz",
+    "1-logs/rollouts-000.npz",
     "1-logs/manifest.json",
     "2-relabelled/provenance.npz",
     "3-belief/model.safetensors",

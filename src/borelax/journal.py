@@ -2,20 +2,21 @@
 
 import time
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
 from borelax import files, store
 from borelax.learn import Journal
+from borelax.logs import Collecting, write_shards
 from borelax.progress import ProgressDisplay
-
-State = TypeVar("State")
 
 
 class FolderJournal(Journal):
     """Reports to the progress display, ``metrics.jsonl`` and ``checkpoints/``.
 
+    Rollouts of phase 1 are written once, as shards beside these; a checkpoint holds
+    only those that fill no shard yet.
     Equal runs leave equal metrics, interrupted or not: no clock is written down.
     """
 
@@ -30,14 +31,21 @@ class FolderJournal(Journal):
         self.folder, self.label, self.display = folder, label, display
         self.seconds_between_saves = seconds_between_saves
         self._metrics = folder / "metrics.jsonl"
+        self._shards: dict[str, str] = {}
         self._last_save = time.monotonic()
 
-    def resume(self, state: State) -> tuple[State, int]:
+    def resume(self, state: Any) -> tuple[Any, int]:
         """Continue from the newest checkpoint; drop metrics that came after it."""
-        found = store.load_checkpoint(self.folder / "checkpoints", state)
-        state, done = (state, 0) if found is None else (found[0], found[1]["done"])
+        like = state.without_shards() if isinstance(state, Collecting) else state
+        found = store.load_checkpoint(self.folder / "checkpoints", like)
+        done, saved = 0, state
+        if found is not None:
+            saved, about = found
+            done, self._shards = about["done"], about.get("shards", {})
+            if isinstance(state, Collecting):
+                saved = saved.with_shards(self.folder, self._shards, state.episodes)
         store.truncate_lines(self._metrics, lambda row: row["done"] <= done)
-        return state, done
+        return saved, done
 
     def begin(self, total: int, done: int) -> None:
         """Show the phase."""
@@ -56,9 +64,18 @@ class FolderJournal(Journal):
         return time.monotonic() - self._last_save >= self.seconds_between_saves
 
     def save(self, state: object, done: int) -> None:
-        """Keep the newest state."""
-        store.save_checkpoint(self.folder / "checkpoints", state, {"done": done})
+        """Keep the newest state; of its rollouts, those that are not kept yet."""
+        if isinstance(state, Collecting):
+            self._keep(state)
+            state = state.without_shards()
+        about = {"done": done, "shards": self._shards}
+        store.save_checkpoint(self.folder / "checkpoints", state, about)
         self._last_save = time.monotonic()
+
+    def finish(self, state: object) -> None:
+        """Keep the last rollouts."""
+        if isinstance(state, Collecting):
+            self._keep(state)
 
     def end(self) -> None:
         """Stop showing."""
@@ -66,4 +83,9 @@ class FolderJournal(Journal):
 
     def files(self) -> list[str]:
         """The names of the files that stay when the phase is done."""
-        return [self._metrics.name] if files.exists(self._metrics) else []
+        metrics = [self._metrics.name] if files.exists(self._metrics) else []
+        return [*self._shards, *metrics]
+
+    def _keep(self, state: Collecting) -> None:
+        filled = int(state.filled)
+        self._shards = write_shards(self.folder, state.episodes, filled, self._shards)

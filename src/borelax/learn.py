@@ -84,6 +84,14 @@ def write_rollouts(
     )
 
 
+@eqx.filter_jit
+def read_rollouts(episodes: Episodes, row: Int[Array, ""], count: int) -> Episodes:
+    """Copy ``count`` rollouts of [N, R, …] from ``row`` on; near the end, the last."""
+    return jax.tree.map(
+        lambda x: jax.lax.dynamic_slice_in_dim(x, row, count, axis=1), episodes
+    )
+
+
 class Journal:
     """Where a phase reports to. This one forgets everything; see ``journal.py``."""
 
@@ -103,6 +111,9 @@ class Journal:
 
     def save(self, state: object, done: int) -> None:
         """Keep a checkpoint."""
+
+    def finish(self, state: object) -> None:
+        """All units are done: keep what of the state is part of the output."""
 
     def end(self) -> None:
         """Work has ended, one way or another."""
@@ -137,6 +148,7 @@ def run_chunks(
                     raise StoppedError("Stopped; run the same command to continue.")
                 if done < total and journal.save_due():
                     journal.save(state, done)
+        journal.finish(state)
     finally:
         journal.end()
     return state

@@ -1,9 +1,10 @@
 """The logs of N agents, each trained on its own task, and their files.
 
-A user's own logs enter here: build ``TaskLogs`` from arrays of these shapes.
+A user's own logs enter here: build ``TaskLogs`` from arrays of these shapes. On disk,
+rollouts lie in shards: files that hold the same number of rollouts of every task.
 """
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Int
 
-from borelax import store
+from borelax import files, store
 from borelax.errors import DataError
+from borelax.files import RESTORE
+from borelax.learn import read_rollouts, write_rollouts
 from borelax.types import Episodes
+
+SHARD_BYTES = 2**26
+"""How much a shard holds at most, before it is packed; but at least one rollout."""
 
 
 class TaskLogs(eqx.Module):
@@ -44,52 +51,154 @@ class TaskLogs(eqx.Module):
     @property
     def nbytes(self) -> int:
         """Bytes of the stored episodes."""
-        return sum(leaf.nbytes for leaf in jax.tree.leaves(self.episodes))
+        return _nbytes(self.episodes)
+
+
+class Collecting(eqx.Module):
+    """Logs in the making: all N agents and everything they have seen so far."""
+
+    agents: Any
+    episodes: Episodes
+    """Preallocated for the whole phase: [N, R, E, …]."""
+    filled: Int[Array, ""]
+    """How many rollouts of each task have happened. They never change again."""
+
+    def without_shards(self) -> "Collecting":
+        """What a checkpoint needs beside the shards: the rollouts that fill none."""
+        size = rollouts_per_shard(self.episodes)
+        first = self.filled // size * size
+        return replace(self, episodes=read_rollouts(self.episodes, first, size))
+
+    def with_shards(
+        self, folder: Path, shards: dict[str, str], room: Episodes
+    ) -> "Collecting":
+        """The state of which ``without_shards`` left this; its rollouts fill ``room``.
+
+        Args:
+            folder: Where the shards are.
+            shards: The SHA-256 of each by its name, in their order.
+            room: Rollouts of the whole phase, to be written over.
+        """
+        remedy = f"Restore it from a copy, or delete {folder} to start the phase over."
+        size = rollouts_per_shard(room)
+        for number, (name, sha) in enumerate(shards.items()):
+            shard, _ = _read_shard(folder / name, sha, remedy)
+            room = _place(shard, number * size, room)
+        first = self.filled // size * size
+        return replace(self, episodes=write_rollouts((self.episodes, first), room))
 
 
 def write_logs(folder: Path, logs: TaskLogs) -> list[str]:
-    """Write one shard per task, the tasks and the policies; returns the file names."""
-    names = [_shard(n) for n in range(logs.num_tasks)]
-    for n, name in enumerate(names):
-        own = jax.tree.map(lambda x, n=n: np.asarray(x[n]), logs.episodes)
-        write_episodes(folder / name, own)
+    """Write everything; returns the names of the files."""
+    shards = write_shards(folder, logs.episodes, logs.num_rollouts, {})
+    return [*shards, *write_makers(folder, logs)]
+
+
+def write_makers(folder: Path, logs: TaskLogs) -> list[str]:
+    """Write what made the rollouts, the tasks and the policies; returns the names."""
     store.save_tree(folder / "tasks.safetensors", logs.tasks)
-    names.append("tasks.safetensors")
-    if logs.policies is not None:
-        store.save_tree(folder / "policies.safetensors", logs.policies)
-        names.append("policies.safetensors")
-    return names
+    if logs.policies is None:
+        return ["tasks.safetensors"]
+    store.save_tree(folder / "policies.safetensors", logs.policies)
+    return ["tasks.safetensors", "policies.safetensors"]
 
 
 def read_logs(folder: Path, tasks_like: Any, policies_like: Any | None) -> TaskLogs:
     """Read what ``write_logs`` wrote; the ``like`` trees give the shapes."""
     tasks = store.load_tree(folder / "tasks.safetensors", tasks_like)
-    num_tasks = jax.tree.leaves(tasks)[0].shape[0]
-    shards = [read_episodes(folder / _shard(n)) for n in range(num_tasks)]
-    episodes = jax.tree.map(lambda *x: jnp.stack(x), *shards)
+    episodes = _read_shards(folder)
     if policies_like is None:
         return TaskLogs(tasks, episodes)
     policies = store.load_tree(folder / "policies.safetensors", policies_like)
     return TaskLogs(tasks, episodes, policies)
 
 
+def rollouts_per_shard(episodes: Episodes) -> int:
+    """How many of the rollouts [N, R, …] one shard holds; a function of shapes."""
+    total = episodes.reward.shape[1]
+    return min(total, max(1, SHARD_BYTES * total // _nbytes(episodes)))
+
+
+def write_shards(
+    folder: Path, episodes: Episodes, filled: int, written: dict[str, str]
+) -> dict[str, str]:
+    """Write the shards that are full, each of them once.
+
+    Args:
+        folder: Where to.
+        episodes: All rollouts [N, R, …].
+        filled: How many of the R have happened. When all have, the last shard is full.
+        written: Shards that are there already.
+
+    Returns:
+        The SHA-256 of every full shard by its name, in their order.
+    """
+    total, size = episodes.reward.shape[1], rollouts_per_shard(episodes)
+    shards = dict(written)
+    for first in range(len(shards) * size, filled, size):
+        count = min(size, total - first)
+        if first + count > filled:
+            break
+        name = _shard(len(shards))
+        arrays = _arrays(read_rollouts(episodes, jnp.asarray(first), count))
+        store.save_arrays(folder / name, arrays | {"total": np.asarray(total)})
+        shards[name] = files.sha_of_file(folder / name)
+    return shards
+
+
 def write_episodes(path: Path, episodes: Episodes) -> None:
     """Write episodes to one ``.npz`` file."""
-    arrays = {f.name: getattr(episodes, f.name) for f in fields(episodes)}
-    store.save_arrays(
-        path, {name: np.asarray(x) for name, x in arrays.items() if x is not None}
-    )
+    store.save_arrays(path, _arrays(episodes))
 
 
 def read_episodes(path: Path) -> Episodes:
     """Read episodes from one ``.npz`` file."""
-    arrays = store.load_arrays(path)
-    missing = {"obs", "action", "reward"} - set(arrays)
+    return _episodes(path, store.load_arrays(path))
+
+
+def _read_shards(folder: Path) -> Episodes:
+    """All rollouts; memory is taken once, and filled shard by shard."""
+    shard, total = _read_shard(folder / _shard(0))
+    size = shard.reward.shape[1]
+    episodes = jax.tree.map(
+        lambda x: jnp.zeros((x.shape[0], total, *x.shape[2:]), x.dtype), shard
+    )
+    for number, first in enumerate(range(0, total, size)):
+        if number > 0:
+            shard, _ = _read_shard(folder / _shard(number))
+        episodes = _place(shard, first, episodes)
+    return episodes
+
+
+def _place(shard: Episodes, first: int, room: Episodes) -> Episodes:
+    """Write a shard into its place, and wait: reading must not run ahead of it."""
+    return jax.block_until_ready(write_rollouts((shard, jnp.asarray(first)), room))
+
+
+def _read_shard(
+    path: Path, sha: str | None = None, remedy: str = RESTORE
+) -> tuple[Episodes, int]:
+    """Some rollouts of each task, and how many there are in all shards together."""
+    arrays = store.load_arrays(path, sha, remedy)
+    return _episodes(path, arrays, "total"), int(arrays["total"])
+
+
+def _arrays(episodes: Episodes) -> dict[str, np.ndarray]:
+    arrays = {f.name: getattr(episodes, f.name) for f in fields(episodes)}
+    return {name: np.asarray(x) for name, x in arrays.items() if x is not None}
+
+
+def _episodes(path: Path, arrays: dict[str, np.ndarray], *beside: str) -> Episodes:
+    missing = {"obs", "action", "reward", *beside} - set(arrays)
     if missing:
         raise DataError(f"{path} has no {', '.join(sorted(missing))}: not a log file.")
     known = {f.name for f in fields(Episodes)}
     return Episodes(**{k: jnp.asarray(x) for k, x in arrays.items() if k in known})
 
 
-def _shard(task: int) -> str:
-    return f"task-{task:03d}.npz"
+def _nbytes(episodes: Episodes) -> int:
+    return sum(leaf.nbytes for leaf in jax.tree.leaves(episodes))
+
+
+def _shard(number: int) -> str:
+    return f"rollouts-{number:03d}.npz"

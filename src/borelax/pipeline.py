@@ -16,7 +16,7 @@ from borelax.belief.elbo import BeliefModel
 from borelax.belief.view import BeliefFilter, FrozenBelief, LearnedBelief
 from borelax.evaluate.evaluate import returns_per_episode, summarise_returns
 from borelax.experiment import Experiment
-from borelax.logs import TaskLogs, read_episodes, read_logs, write_logs
+from borelax.logs import TaskLogs, read_episodes, read_logs, write_makers
 from borelax.meta.policy import BeliefPolicy
 from borelax.oracles.oracle import Oracle, oracle_of
 from borelax.outputs import (
@@ -100,7 +100,7 @@ class Pipeline:
                 make=lambda journal: collect(
                     self.simulator, tasks, key=self.key("collect"), journal=journal
                 ),
-                write=write_logs,
+                write=write_makers,
                 read=lambda f: read_logs(f, tasks, collect.policies_like(self.spec)),
             )
         )

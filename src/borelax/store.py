@@ -58,18 +58,29 @@ def save_arrays(
             with archive.open(info, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
     # A zip overlooks damage to its directory, so its comment is a hash of the rest.
-    data = packed.getvalue()[:-2] + (64).to_bytes(2, "little")
+    packed.seek(-2, io.SEEK_END)
+    packed.write((64).to_bytes(2, "little"))
+    sha = hashlib.sha256(packed.getbuffer()).hexdigest()
     with atomic(path) as file:
-        file.write(data + hashlib.sha256(data).hexdigest().encode())
+        file.write(packed.getbuffer())
+        file.write(sha.encode())
 
 
-def load_arrays(path: Path, expected_sha: str | None = None) -> dict[str, np.ndarray]:
-    """Read an ``.npz`` file, which must have the SHA-256 ``expected_sha`` if given."""
-    with reading(path, "an .npz file of plain arrays"):
+def load_arrays(
+    path: Path, expected_sha: str | None = None, remedy: str = RESTORE
+) -> dict[str, np.ndarray]:
+    """Read an ``.npz`` file.
+
+    Args:
+        path: The file.
+        expected_sha: The SHA-256 it must have, if given.
+        remedy: What to do if it is missing or damaged.
+    """
+    with reading(path, "an .npz file of plain arrays", remedy):
         data = path.read_bytes()
         if expected_sha not in (None, hashlib.sha256(data).hexdigest()):
             raise DataError(
-                f"{path} is damaged: its SHA-256 is not the expected one. {RESTORE}"
+                f"{path} is damaged: its SHA-256 is not the expected one. {remedy}"
             )
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             _check_directory(archive, data)
@@ -145,7 +156,8 @@ def _plain(path: Path, name: str, value: np.ndarray | jax.Array) -> np.ndarray:
 
 def _check_directory(archive: zipfile.ZipFile, data: bytes) -> None:
     members = archive.infolist()
-    sound = archive.comment == hashlib.sha256(data[:-64]).hexdigest().encode()
+    rest = memoryview(data)[:-64]
+    sound = archive.comment == hashlib.sha256(rest).hexdigest().encode()
     if data.endswith(b"\0\0"):  # no comment, as from np.savez: count the members
         sound = len(members) == int.from_bytes(data[-12:-10], "little")
     if not sound or sum(info.compress_size for info in members) > len(data):

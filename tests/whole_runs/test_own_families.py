@@ -83,7 +83,7 @@ def test_gymnasium_tasks_run_through_every_phase(tasks, tmp_path):
     assert results["domain"] == tasks.name and results["relabel"] == "rewards"
     assert json.loads((tmp_path / "run" / "results.json").read_text()) == results
     check_unknown(results)
-    logs = read_episodes(tmp_path / "run" / "1-logs" / "task-000.npz")
+    logs = read_episodes(tmp_path / "run" / "1-logs" / "rollouts-000.npz")
     short = np.asarray(logs.length) < tasks.spec.horizon
     assert short.any() == (tasks is FALL)
     sample = read_episodes(tmp_path / "run" / "2-relabelled" / "sample.npz")

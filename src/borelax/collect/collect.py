@@ -24,18 +24,10 @@ from borelax.learn import (
     scan_updates,
     write_rollouts,
 )
-from borelax.logs import TaskLogs
+from borelax.logs import Collecting, TaskLogs
 from borelax.simulate.policy import AgentPolicy, RandomPolicy
 from borelax.simulate.simulator import RewardFunction, Simulator
 from borelax.types import Episodes, Key, Metrics, Spec, Transition
-
-
-class Collecting(eqx.Module):
-    """All N agents and everything they have seen so far."""
-
-    agents: Any
-    episodes: Episodes
-    """Preallocated for the whole phase: [N, R, E, …]."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +81,7 @@ class Collect:
         state = Collecting(
             agents=_init(self.agent, simulator.spec, self.num_tasks, key_agents),
             episodes=self._with_pool(simulator, tasks, key=key_pool),
+            filled=jnp.asarray(self.pool_rollouts, jnp.int32),
         )
 
         def advance(state: Collecting, done: int, count: int):
@@ -127,15 +120,14 @@ class Collect:
             start=self.start,
             key=key_act,
         )
-        row = self.pool_rollouts + i * self.rollouts_per_iteration
-        episodes = write_rollouts((new, jnp.asarray(row)), state.episodes)
-        filled = jnp.asarray(row + self.rollouts_per_iteration)
+        episodes = write_rollouts((new, state.filled), state.episodes)
+        filled = state.filled + self.rollouts_per_iteration
         learners = (self, simulator.training_reward)
         agents, metrics = _learn(
             state.agents, (episodes, tasks), filled, learners, key_learn
         )
         metrics["return"] = new.paid().sum((2, 3)).mean()
-        return Collecting(agents, episodes), metrics
+        return Collecting(agents, episodes, filled), metrics
 
     def _with_pool(self, simulator: Simulator, tasks: Any, *, key: Key) -> Episodes:
         pool = simulator.rollouts(
