@@ -21,7 +21,7 @@ from borelax.learn import read_rollouts, write_rollouts
 from borelax.types import Episodes
 
 SHARD_BYTES = 2**26
-"""How much a shard holds at most, before it is packed; but at least one rollout."""
+"""How much a shard holds at most; but at least one rollout of each task."""
 
 
 class TaskLogs(eqx.Module):
@@ -141,7 +141,9 @@ def write_shards(
             break
         name = _shard(len(shards))
         arrays = _arrays(read_rollouts(episodes, jnp.asarray(first), count))
-        store.save_arrays(folder / name, arrays | {"total": np.asarray(total)})
+        arrays["total"] = np.asarray(total)
+        # floats hardly shrink, and shrinking them would take longer than making them
+        store.save_arrays(folder / name, arrays, compress=False)
         shards[name] = files.sha_of_file(folder / name)
     return shards
 
