@@ -42,7 +42,7 @@ from tests.ambiguity.worlds import (
 )
 
 DOCS = Path(__file__).parents[2] / "docs" / "ambiguity.md"
-few = settings(deadline=None, max_examples=60)
+few = settings(deadline=None, max_examples=40)
 
 
 def hypothesis_set(setting: Setting) -> list:
@@ -120,7 +120,8 @@ def test_the_lemma(setting):
     """
     (mdp, *_), (behaviour, *_) = setting.mdps, setting.behaviours
     data, seen = trajectories(mdp, behaviour), visited(mdp, behaviour)
-    for other in [*setting.mdps[1:], *mixtures(*setting.mdps[:2])]:
+    mixed = setting.rng.permutation(np.array([*mixtures(*setting.mdps[:2])]))[:12]
+    for other in [*setting.mdps[1:], *mixed]:
         explained = explains(other, data)
         assert explained == same(trajectories(other, behaviour), data)
         assert explained == (not (identifying(mdp, other) & seen).any())
@@ -170,6 +171,22 @@ def test_without_any_evidence_replaying_cannot_help():
         Ambiguity(0, 1, hypothesis=0),
         Ambiguity(0, 1, hypothesis=1),
     ]
+
+
+def test_each_condition_says_who_saw_what():
+    """The right room is empty or pays: only the agent that goes there can tell."""
+    mdps, agents = [two_rooms(), two_rooms(RIGHT)], [GO_LEFT, GO_RIGHT]
+    assert np.argwhere(identifying(*mdps)).tolist() == [[0, 1], [2, 0], [2, 1]]
+    assert np.argwhere(evidence(mdps, agents)).tolist() == [[1, 0, 0, 1], [1, 0, 2, 1]]
+    assert proposition_3(mdps, agents).tolist() == [[True, False], [True, True]]
+    assert ambiguities(mdps, agents, mdps) == [Ambiguity(0, 1, hypothesis=1)]
+    assert proposition_2(mdps, [replay(agents)] * 2).all()
+
+
+def test_a_hypothesis_must_start_where_the_data_do():
+    data = trajectories(two_rooms(LEFT), GO_LEFT)
+    assert explains(two_rooms(LEFT), data)
+    assert not explains(replace(two_rooms(LEFT), start=np.array([0.5, 0.5, 0])), data)
 
 
 def test_a_structured_hypothesis_set_can_identify_what_proposition_2_cannot():
