@@ -23,7 +23,13 @@ from borelax.ambiguity.exact import (
     proposition_2,
     proposition_3,
 )
-from borelax.ambiguity.finite import replay, trajectories, visited
+from borelax.ambiguity.finite import (
+    FiniteMDP,
+    markov,
+    replay,
+    trajectories,
+    visited,
+)
 from borelax.errors import ConfigError
 from tests.ambiguity.test_finite import occurrences
 from tests.ambiguity.worlds import (
@@ -181,6 +187,18 @@ def test_each_condition_says_who_saw_what():
     assert proposition_3(mdps, agents).tolist() == [[True, False], [True, True]]
     assert ambiguities(mdps, agents, mdps) == [Ambiguity(0, 1, hypothesis=1)]
     assert proposition_2(mdps, [replay(agents)] * 2).all()
+
+
+@pytest.mark.parametrize(("horizon", "explained"), [(1, True), (2, True), (3, False)])
+def test_a_difference_counts_once_the_data_reach_it(horizon, explained):
+    moves, start = np.eye(3)[[[1], [2], [2]]], np.eye(3)[0]
+    mdps = [
+        FiniteMDP(np.array([[0], [0], [pays]]), moves, start, horizon)
+        for pays in (0, 1)
+    ]
+    agents = [markov(np.ones((3, 1)))] * 2
+    assert explains(mdps[1], trajectories(mdps[0], agents[0])) == explained
+    assert proposition_2(mdps, agents).all() != explained
 
 
 def test_a_hypothesis_must_start_where_the_data_do():
