@@ -49,7 +49,8 @@ LAYERS = [
     "tasks agents learn files manifest store logs plain",
     "simulate",
     "collect relabel belief meta evaluate",
-    "oracles experiment presets presets_gridworld presets_plane presets_mujoco outputs",
+    "ambiguity oracles experiment presets presets_gridworld presets_plane "
+    "presets_mujoco outputs",
     "progress journal run_folder pipeline bench reproduce report",
     "options cli __main__",
 ]
