@@ -25,7 +25,7 @@ from borelax.evaluate.evaluate import returns_per_episode
 from borelax.learn import sample_steps
 from borelax.logs import TaskLogs, read_episodes, read_logs, write_episodes, write_logs
 from borelax.meta.fit import _seen
-from borelax.relabel.rewards import Relabelled, relabel
+from borelax.relabel.rewards import Relabelled, RelabelRewards, relabel
 from borelax.relabel.source import AsLogged
 from borelax.relabel.states import relabel_states
 from borelax.types import Box, Discrete, Episodes, Spec, Transition
@@ -207,7 +207,9 @@ def test_relabelled_padding_is_paid_nothing():
 def test_composite_rollouts_bring_their_lengths_along():
     tasks = jnp.arange(N, dtype=jnp.float32)
     own = replace(SHORT, reward=jnp.where(INSIDE, SHORT.reward, 0.0))
-    drawn = Relabelled(tasks, own, coded_reward).draw(40, key=jr.key(0))
+    drawn = Relabelled(tasks, own, coded_reward, RelabelRewards()).draw(
+        40, key=jr.key(0)
+    )
     obs, length = np.asarray(drawn.obs), np.asarray(drawn.length)
     assert len(np.unique(length)) == H
     for rollout, lengths in zip(obs, length, strict=True):

@@ -21,7 +21,8 @@ def example():
 
 def test_the_example_runs(example, tmp_path, capsys):
     tiny = borelax.preset("semicircle", "tiny")
-    small = replace(tiny, family=example["TASKS"])
+    experiment = example["EXPERIMENT"]
+    small = replace(tiny, family=example["TASKS"], relabel=experiment.relabel)
     with compiled_quickly():
         example["main"](tmp_path / "run", small)
     assert "Episode 2, the prize is known" in capsys.readouterr().out

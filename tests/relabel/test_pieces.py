@@ -1,7 +1,5 @@
 """Rollouts of pieces: cut in truth, from everywhere, paid by their own task."""
 
-from dataclasses import replace
-
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
@@ -10,7 +8,7 @@ import pytest
 
 from borelax.errors import ConfigError
 from borelax.logs import TaskLogs
-from borelax.relabel.pieces import in_pieces
+from borelax.relabel.pieces import even_pieces, in_pieces
 from borelax.relabel.rewards import RelabelRewards
 from borelax.relabel.source import Provenance
 from borelax.types import Episodes
@@ -83,13 +81,21 @@ def test_cutting_a_rollout_keeps_every_step_and_its_maker() -> None:
     np.testing.assert_array_equal(cut.maker, np.repeat(made.maker, 2, axis=1))
 
 
-@pytest.mark.parametrize("pieces", [3, 5, 12])
-def test_pieces_that_do_not_fit_are_refused(pieces: int) -> None:
-    settings = RelabelRewards(pieces_share=0.5, pieces=pieces)
-    with pytest.raises(ConfigError, match=f"4 episodes of 2 .*into {pieces} equal pi"):
-        settings(coded_logs(), Coded(), start="uniform", key=jr.key(0))
-    unused = replace(settings, pieces_share=0.0)
-    unused(coded_logs(), Coded(), start="uniform", key=jr.key(0))
+@pytest.mark.parametrize(
+    ("wanted", "episodes", "horizon", "pieces"),
+    [(6, 2, 60, 6), (6, 2, 20, 4), (1, 2, 60, 2), (8, 4, 2, 8), (12, 4, 2, 8)],
+)
+def test_as_many_pieces_as_cut_episodes_evenly(
+    wanted: int, episodes: int, horizon: int, pieces: int
+) -> None:
+    assert even_pieces(wanted, episodes, horizon) == pieces
+
+
+def test_a_number_that_does_not_fit_gives_fewer_pieces() -> None:
+    settings = RelabelRewards(pieces_share=1.0, pieces=PIECES + 3)
+    source = settings(coded_logs(), Coded(), start="uniform", key=jr.key(0))
+    made = source.draw_with_makers(DRAWS, key=jr.key(0))
+    assert eqx.tree_equal(made, drawn(1.0))
 
 
 def test_early_ends_cannot_be_cut() -> None:

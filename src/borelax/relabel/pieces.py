@@ -24,6 +24,12 @@ class Places(eqx.Module):
     time: Int[Array, "*pieces"]
 
 
+def even_pieces(wanted: int, episodes: int, horizon: int) -> int:
+    """The most equal pieces, up to ``wanted``, into which whole episodes can be cut."""
+    most = max(wanted // episodes, 1)
+    return episodes * max(d for d in range(1, most + 1) if horizon % d == 0)
+
+
 def cut_out(episodes: Episodes, places: Places, steps: int) -> Episodes:
     """The pieces of ``steps`` steps that begin at ``places``, each as an episode."""
     times = jnp.add.outer(places.time, jnp.arange(steps + 1))

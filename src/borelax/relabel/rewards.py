@@ -15,7 +15,13 @@ from jaxtyping import Array, Int
 
 from borelax.errors import ConfigError, require, require_positive, require_share
 from borelax.logs import TaskLogs
-from borelax.relabel.pieces import Places, cut_out, either, in_pieces
+from borelax.relabel.pieces import (
+    Places,
+    cut_out,
+    either,
+    even_pieces,
+    in_pieces,
+)
 from borelax.relabel.source import (
     AsLogged,
     Made,
@@ -50,7 +56,7 @@ class RelabelRewards:
     borrowed by a fair coin. Where most logged episodes are those of agents that know
     their goal, such rollouts show what a long search looks like."""
     pieces: int = 6
-    """Pieces in such a rollout; a multiple of the episodes of a rollout."""
+    """Pieces in such a rollout, or as many fewer as cut its episodes evenly."""
 
     name: ClassVar[str] = "rewards"
 
@@ -77,17 +83,10 @@ class RelabelRewards:
         return Relabelled(logs.tasks, logs.episodes, simulator.reward, self)
 
     def _check_pieces(self, episodes: Episodes) -> None:
-        if self.pieces_share == 0:
-            return
-        num_episodes, horizon = episodes.reward.shape[2:]
+        horizon = episodes.reward.shape[-1]
+        whole = episodes.length is None or bool((episodes.length == horizon).all())
         require(
-            self.pieces % num_episodes == 0
-            and horizon % (self.pieces // num_episodes) == 0,
-            f"{num_episodes} episodes of {horizon} steps cannot be cut into "
-            f"{self.pieces} equal pieces; change RelabelRewards.pieces.",
-        )
-        require(
-            episodes.length is None or bool((episodes.length == horizon).all()),
+            whole or self.pieces_share == 0,
             "Episodes that end early cannot be cut into pieces; leave out "
             "RelabelRewards.pieces_share.",
         )
@@ -118,7 +117,7 @@ class Relabelled(eqx.Module):
         if self.settings.pieces_share == 0:
             return made
         short = self._of_pieces(task, key=key_pieces)
-        whole = in_pieces(made, self.settings.pieces)
+        whole = in_pieces(made, short.maker.shape[1])
         return either(whole, short, self.settings.pieces_share, key=key_which)
 
     def _borrow(self, task: Int[Array, "draws"], *, key: Key) -> Made:
@@ -133,8 +132,8 @@ class Relabelled(eqx.Module):
         """Pieces from anywhere in the logs, with the rewards of ``task``."""
         keys = jr.split(key, 5)
         _, rollouts, episodes, horizon = self.episodes.reward.shape
-        shape = (task.shape[0], self.settings.pieces)
-        steps = episodes * horizon // self.settings.pieces
+        pieces = even_pieces(self.settings.pieces, episodes, horizon)
+        shape, steps = (task.shape[0], pieces), episodes * horizon // pieces
         own = jnp.broadcast_to(task[:, None], shape)
         others = self._others(own, key=keys[0])
         places = Places(
