@@ -13,8 +13,9 @@ from borelax.agents.dqn import DQN
 from borelax.collect.collect import Collect
 from borelax.errors import ConfigError
 from borelax.logs import TaskLogs
-from borelax.simulate.jax_simulator import JaxSimulator, OfFamily
+from borelax.simulate.jax_simulator import JaxSimulator
 from borelax.simulate.policy import AgentPolicy, RandomPolicy
+from borelax.simulate.simulator import OfFamily
 from borelax.tasks.gridworld import Gridworld
 from borelax.types import Episodes, Transition
 from tests.relabel.coded import relabel_all

@@ -13,12 +13,13 @@ import pytest
 from borelax.agents.sac import SAC
 from borelax.errors import ConfigError, NumericalError
 from borelax.simulate import mujoco_simulator
-from borelax.simulate.jax_simulator import JaxSimulator, OfFamily
+from borelax.simulate.jax_simulator import JaxSimulator
 from borelax.simulate.mujoco_engine import load_model
 from borelax.simulate.mujoco_programs import programs_of
 from borelax.simulate.mujoco_simulator import MujocoSimulator
 from borelax.simulate.of_family import engine_of, simulator_of
 from borelax.simulate.policy import AgentPolicy, RandomPolicy
+from borelax.simulate.simulator import OfFamily
 from borelax.tasks.ant_semicircle import AntSemiCircle
 from borelax.tasks.family import draw_tasks
 from borelax.tasks.half_cheetah_vel import HalfCheetahVel

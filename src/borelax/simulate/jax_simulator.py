@@ -8,50 +8,18 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float
 
 from borelax.simulate.rollout import rollout
-from borelax.simulate.simulator import RewardFunction
-from borelax.tasks.family import ShapedFamily, TaskDistribution, TaskFamily
-from borelax.types import Episodes, Key, Spec, Transition
+from borelax.simulate.simulator import FamilySimulator
+from borelax.tasks.family import TaskFamily
+from borelax.types import Episodes, Key
 
 
 @dataclass(frozen=True)
-class OfFamily:
-    """A method of a family that equals the same method of an equal family.
-
-    Python's bound methods do not, and a program that holds one is compiled anew.
-    """
-
-    family: TaskDistribution
-    name: str
-
-    def __call__(self, task: Any, step: Transition) -> Float[Array, ""]:
-        """Call it."""
-        return getattr(self.family, self.name)(task, step)
-
-
-@dataclass(frozen=True)
-class JaxSimulator:
+class JaxSimulator(FamilySimulator):
     """Runs a family written in JAX. May itself be called inside jit."""
 
     family: TaskFamily
-
-    @property
-    def spec(self) -> Spec:
-        """The family's."""
-        return self.family.spec
-
-    @property
-    def reward(self) -> RewardFunction:
-        """The family's."""
-        return OfFamily(self.family, "reward")
-
-    @property
-    def training_reward(self) -> RewardFunction | None:
-        """The family's, if it has one."""
-        shaped = isinstance(self.family, ShapedFamily)
-        return OfFamily(self.family, "training_reward") if shaped else None
 
     def rollouts(
         self,

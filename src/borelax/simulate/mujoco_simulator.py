@@ -19,7 +19,6 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from borelax.errors import NumericalError, require
-from borelax.simulate.jax_simulator import OfFamily
 from borelax.simulate.mujoco_engine import (
     Rows,
     Simulations,
@@ -28,14 +27,13 @@ from borelax.simulate.mujoco_engine import (
     warning_name,
 )
 from borelax.simulate.mujoco_programs import allocate, programs_of
-from borelax.simulate.simulator import RewardFunction
-from borelax.tasks.family import ShapedFamily
+from borelax.simulate.simulator import FamilySimulator
 from borelax.tasks.mujoco_family import MujocoFamily, Physics
-from borelax.types import Box, Episodes, Key, Spec, axis_size
+from borelax.types import Box, Episodes, Key, axis_size
 
 
 @dataclass(frozen=True)
-class MujocoSimulator:
+class MujocoSimulator(FamilySimulator):
     """Runs a family whose dynamics are MuJoCo's; the number of threads changes no bit.
 
     Called from Python only, never inside jit.
@@ -44,22 +42,6 @@ class MujocoSimulator:
     family: MujocoFamily
     threads: int = 0
     """Threads for the physics; 0: one for each core."""
-
-    @property
-    def spec(self) -> Spec:
-        """The family's."""
-        return self.family.spec
-
-    @property
-    def reward(self) -> RewardFunction:
-        """The family's."""
-        return OfFamily(self.family, "reward")
-
-    @property
-    def training_reward(self) -> RewardFunction | None:
-        """The family's, if it has one."""
-        shaped = isinstance(self.family, ShapedFamily)
-        return OfFamily(self.family, "training_reward") if shaped else None
 
     def rollouts(
         self,

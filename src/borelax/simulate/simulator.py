@@ -1,10 +1,12 @@
 """The one seam between learning and environments."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from jaxtyping import Array, Float
 
+from borelax.tasks.family import ShapedFamily, TaskDistribution
 from borelax.types import Episodes, Key, Spec, Transition
 
 RewardFunction = Callable[[Any, Transition], Float[Array, ""]]
@@ -41,3 +43,41 @@ class Simulator(Protocol):
     ) -> Episodes:
         """Run policy n in task n, ``repeats`` rollouts each: [N, repeats, E, …]."""
         ...
+
+
+@dataclass(frozen=True)
+class OfFamily:
+    """A method of a family that equals the same method of an equal family.
+
+    Python's bound methods do not, and a program that holds one is compiled anew.
+    """
+
+    family: TaskDistribution
+    name: str
+
+    def __call__(self, task: Any, step: Transition) -> Float[Array, ""]:
+        """Call it."""
+        return getattr(self.family, self.name)(task, step)
+
+
+@dataclass(frozen=True)
+class FamilySimulator:
+    """What simulators of a family have in common: all but how it moves."""
+
+    family: TaskDistribution
+
+    @property
+    def spec(self) -> Spec:
+        """The family's."""
+        return self.family.spec
+
+    @property
+    def reward(self) -> RewardFunction:
+        """The family's."""
+        return OfFamily(self.family, "reward")
+
+    @property
+    def training_reward(self) -> RewardFunction | None:
+        """The family's, if it has one."""
+        shaped = isinstance(self.family, ShapedFamily)
+        return OfFamily(self.family, "training_reward") if shaped else None
