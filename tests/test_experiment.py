@@ -164,7 +164,8 @@ def test_differences_name_each_value_that_changed():
     assert list(differences(old.to_json(), new.to_json())) == [
         "seed: 0 -> 4",
         "relabel.kind: RelabelRewards -> KeepAsIs",
-        "relabel.pieces_share: 0.0 -> None",
+        "relabel.belief_pieces: 0.0 -> None",
+        "relabel.meta_pieces: 0.0 -> None",
         "relabel.pieces: 6 -> None",
         "meta.agent.hidden: [8] -> [8, 8]",
     ]

@@ -118,7 +118,8 @@ def test_flags_are_those_of_the_domains_own_parts():
     ("words", "expected"),
     [
         ("", RelabelRewards()),
-        ("--relabelling.pieces-share 0.5", RelabelRewards(pieces_share=0.5)),
+        ("--relabelling.meta-pieces 0.5", RelabelRewards(meta_pieces=0.5)),
+        ("--relabelling.belief-pieces 1", RelabelRewards(belief_pieces=1.0)),
         ("--relabel policies --relabelling.rollouts 9", ReplayPolicies(rollouts=9)),
         ("--relabel=policies --relabelling.turns 3", ReplayPolicies(turns=3)),
         ("--relabel none", KeepAsIs()),

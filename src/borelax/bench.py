@@ -107,12 +107,13 @@ class Bench:
     def belief(self) -> Speed:
         """Phase 3: drawing, encoding and decoding, S models at once."""
         fit, seeds = self.experiment.belief, self.experiment.num_seeds
+        source = self.source.for_belief()
         chunks = (CHUNKS + 1) * fit.updates_per_chunk
         clock = Clock()
         self.model = replace(fit, updates=chunks)(
-            self.source, self.spec, num_seeds=seeds, key=jr.key(3), journal=clock
+            source, self.spec, num_seeds=seeds, key=jr.key(3), journal=clock
         )
-        rollouts = self.source.draw(fit.rollouts_per_update, key=jr.key(4))
+        rollouts = source.draw(fit.rollouts_per_update, key=jr.key(4))
         state = fit.init_state(_first(self.model))
         flops = count_flops(partial(fit.update, key=jr.key(5)), state, rollouts)
         hidden = fit.hidden_size

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax.random as jr
 
 from borelax import store
@@ -27,7 +28,7 @@ from borelax.outputs import (
     write_tree,
 )
 from borelax.progress import ProgressDisplay
-from borelax.relabel.source import RolloutSource
+from borelax.relabel.source import Provenance, RolloutSource
 from borelax.run_folder import Phase, RunFolder
 from borelax.simulate.of_family import simulator_of
 from borelax.tasks.family import FiniteFamily, draw_tasks, name_of
@@ -73,6 +74,11 @@ def run(
     return pipeline.results()
 
 
+@eqx.filter_jit
+def _provenance(source: RolloutSource, key: Key) -> Provenance:
+    return source.draw_with_makers(PROVENANCE_ROLLOUTS, key=key)
+
+
 class Pipeline:
     """The phases of one experiment in one folder, each worked out once, on demand."""
 
@@ -116,9 +122,7 @@ class Pipeline:
             Phase(
                 "relabel",
                 inputs=("collect",),
-                make=lambda _: source.draw_with_makers(
-                    PROVENANCE_ROLLOUTS, key=self.key("relabel")
-                ),
+                make=lambda _: _provenance(source, self.key("relabel")),
                 write=write_provenance,
                 read=read_provenance,
             )
@@ -128,7 +132,8 @@ class Pipeline:
     @cached_property
     def model(self) -> BeliefModel:
         """Phase 3: learn to infer the task [S]."""
-        fit, source, seeds = self.experiment.belief, self.source, self.num_seeds
+        fit, seeds = self.experiment.belief, self.num_seeds
+        source = self.source.for_belief()
         return self.folder.run(
             Phase(
                 "belief",

@@ -74,7 +74,7 @@ def semicircle_paper() -> Experiment:
         num_seeds=4,
         family=SemiCircle(),
         collect=COLLECT,
-        relabel=RelabelRewards(pieces_share=0.5),
+        relabel=RelabelRewards(belief_pieces=1.0, meta_pieces=0.5),
         belief=BELIEF,
         meta=META,
         evaluate=HELD_OUT,

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from borelax.agents.networks import MLP, Standardise, move_towards
+from borelax.agents.networks import MLP, Standardise, linear_layers, move_towards
 
 
 def test_mlp_is_relu_between_layers_and_linear_at_the_end() -> None:
@@ -16,6 +16,22 @@ def test_mlp_is_relu_between_layers_and_linear_at_the_end() -> None:
     by_hand = w1 @ np.maximum(w0 @ x + b0, 0) + b1
     np.testing.assert_allclose(mlp(jnp.asarray(x)), by_hand, rtol=1e-5)
     assert (w0 @ x + b0 < 0).any(), "the case must test the ReLU"
+
+
+def test_layers_of_one_draw_are_uniform_by_their_inputs_and_independent() -> None:
+    sizes = [(4, 500), (4, 500), (100, 30)]
+    layers = linear_layers(sizes, key=jr.key(0))
+    for layer, (inputs, outputs) in zip(layers, sizes, strict=True):
+        assert layer.weight.shape == (outputs, inputs)
+        assert layer.bias is not None and layer.bias.shape == (outputs,)
+        numbers = inputs**0.5 * np.append(layer.weight.ravel(), layer.bias)
+        counts = np.histogram(numbers, bins=10, range=(-1, 1))[0]
+        assert counts.sum() == numbers.size, "none lies outside"
+        mean = numbers.size / 10
+        assert abs(counts - mean).max() < 5 * mean**0.5
+        assert layer(jnp.ones(inputs)).shape == (outputs,)
+    first, second = (np.asarray(x.weight).ravel() for x in layers[:2])
+    assert abs(np.corrcoef(first, second)[0, 1]) < 5 / first.size**0.5
 
 
 def test_standardised_data_has_mean_zero_and_deviation_one() -> None:

@@ -20,7 +20,7 @@ PIECES = 8
 
 
 def drawn(share: float, seed: int = 0) -> Provenance:
-    settings = RelabelRewards(pieces_share=share, pieces=PIECES)
+    settings = RelabelRewards(meta_pieces=share, pieces=PIECES)
     source = settings(coded_logs(), Coded(), start="uniform", key=jr.key(0))
     return source.draw_with_makers(DRAWS, key=jr.key(seed))
 
@@ -92,7 +92,7 @@ def test_as_many_pieces_as_cut_episodes_evenly(
 
 
 def test_a_number_that_does_not_fit_gives_fewer_pieces() -> None:
-    settings = RelabelRewards(pieces_share=1.0, pieces=PIECES + 3)
+    settings = RelabelRewards(meta_pieces=1.0, pieces=PIECES + 3)
     source = settings(coded_logs(), Coded(), start="uniform", key=jr.key(0))
     made = source.draw_with_makers(DRAWS, key=jr.key(0))
     assert eqx.tree_equal(made, drawn(1.0))
@@ -102,7 +102,7 @@ def test_early_ends_cannot_be_cut() -> None:
     logs = coded_logs()
     old = logs.episodes
     length = jnp.full(old.reward.shape[:-1], H)
-    settings = RelabelRewards(pieces_share=0.5, pieces=PIECES)
+    settings = RelabelRewards(meta_pieces=0.5, pieces=PIECES)
 
     def source_with(length):
         episodes = Episodes(old.obs, old.action, old.reward, length)
@@ -115,7 +115,17 @@ def test_early_ends_cannot_be_cut() -> None:
     assert eqx.tree_equal(made, drawn(0.5)), "none ended early"
 
 
+def test_the_belief_has_a_share_of_its_own() -> None:
+    settings = RelabelRewards(belief_pieces=1.0, pieces=PIECES)
+    source = settings(coded_logs(), Coded(), start="uniform", key=jr.key(0))
+    of_both = [
+        x.draw_with_makers(DRAWS, key=jr.key(0)) for x in (source, source.for_belief())
+    ]
+    assert eqx.tree_equal(of_both, [drawn(0.0), drawn(1.0)])
+
+
+@pytest.mark.parametrize("whose", ["belief_pieces", "meta_pieces"])
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
-def test_more_than_everything_is_refused(share: float) -> None:
-    with pytest.raises(ConfigError, match=r"pieces_share must lie in \[0, 1\]"):
-        RelabelRewards(pieces_share=share)
+def test_more_than_everything_is_refused(whose: str, share: float) -> None:
+    with pytest.raises(ConfigError, match=rf"{whose} must lie in \[0, 1\]"):
+        RelabelRewards(**{whose: share})

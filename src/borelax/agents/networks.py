@@ -1,5 +1,8 @@
 """Networks and the two averages that agents keep: of data and of weights."""
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,6 +13,24 @@ from jaxtyping import Array, Bool, Float, PyTree
 from borelax.types import Key
 
 
+def linear_layers(
+    sizes: Sequence[tuple[int, int]], *, key: Key
+) -> tuple[eqx.nn.Linear, ...]:
+    """Layers of (inputs, outputs), all weights U(±1/√inputs) from a single draw.
+
+    A draw for each would take as long to compile as a step of training.
+    """
+    numbers = jr.uniform(key, (sum((i + 1) * o for i, o in sizes),), minval=-1.0)
+    layers, used = [], 0
+    for inputs, outputs in sizes:
+        used, mine = used + (inputs + 1) * outputs, numbers[used:]
+        mine = mine[: (inputs + 1) * outputs].reshape(outputs, inputs + 1)
+        like = eqx.filter_eval_shape(eqx.nn.Linear, inputs, outputs, key=key)
+        weight, bias = mine[:, 1:] / inputs**0.5, mine[:, 0] / inputs**0.5
+        layers.append(eqx.tree_at(lambda x: (x.weight, x.bias), like, (weight, bias)))
+    return tuple(layers)
+
+
 class MLP(eqx.Module):
     """Fully connected layers with ReLU between them, for one example."""
 
@@ -17,9 +38,7 @@ class MLP(eqx.Module):
 
     def __init__(self, sizes: tuple[int, ...], *, key: Key):
         """Layers between consecutive ``sizes``."""
-        keys = jr.split(key, len(sizes) - 1)
-        pairs = zip(sizes[:-1], sizes[1:], keys, strict=True)
-        self.layers = tuple(eqx.nn.Linear(i, o, key=k) for i, o, k in pairs)
+        self.layers = linear_layers(list(pairwise(sizes)), key=key)
 
     def __call__(self, x: Float[Array, "inputs"]) -> Float[Array, "outputs"]:
         """Apply all layers; the last one is linear."""

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float
 
-from borelax.agents.networks import Standardise
+from borelax.agents.networks import Standardise, linear_layers
 from borelax.types import Box, Discrete, Key, Spec, Transition
 
 Hidden = Float[Array, "hidden"]
@@ -44,9 +44,11 @@ class GRU(eqx.Module):
         early is still there late, from the first update on. Input weights get unit
         gain, so that the input moves the gates from the first update on, too.
         """
-        key_in, key_rec, key_bias = jr.split(key, 3)
-        layer = eqx.nn.Linear(input_size, 3 * hidden_size, key=key_in)
-        self.recurrent = eqx.nn.Linear(hidden_size, 3 * hidden_size, key=key_rec)
+        key_layers, key_bias = jr.split(key)
+        gates = 3 * hidden_size
+        layer, self.recurrent = linear_layers(
+            [(input_size, gates), (hidden_size, gates)], key=key_layers
+        )
         times = jr.uniform(key_bias, (hidden_size,), minval=1.0, maxval=memory)
         zeros = jnp.zeros(hidden_size)
         bias = jnp.concatenate([zeros, jnp.log(times), zeros])
@@ -91,21 +93,27 @@ class Encoder(eqx.Module):
         key: Key,
     ):
         """``action_size`` 0: the action enters as it is."""
-        keys = jr.split(key, 6)
+        key_layers, key_gru = jr.split(key)
         raw = spec.action.size
         self.action = spec.action
         self.scale_obs = Standardise.identity(spec.obs_size)
         self.scale_reward = Standardise.identity(1)
-        self.state_layer = eqx.nn.Linear(spec.obs_size, state_size, key=keys[0])
-        self.action_layer = (
-            eqx.nn.Linear(raw, action_size, key=keys[1]) if action_size else None
+        self.state_layer, self.reward_layer, self.mean_head, self.logvar_head, *more = (
+            linear_layers(
+                [
+                    (spec.obs_size, state_size),
+                    (1, reward_size),
+                    (hidden_size, latent_size),
+                    (hidden_size, latent_size),
+                    *([(raw, action_size)] if action_size else []),
+                ],
+                key=key_layers,
+            )
         )
-        self.reward_layer = eqx.nn.Linear(1, reward_size, key=keys[2])
+        self.action_layer = more[0] if more else None
         width = state_size + (action_size or raw) + reward_size
         memory = spec.horizon * spec.episodes
-        self.gru = GRU(width, hidden_size, memory=memory, key=keys[3])
-        self.mean_head = eqx.nn.Linear(hidden_size, latent_size, key=keys[4])
-        self.logvar_head = eqx.nn.Linear(hidden_size, latent_size, key=keys[5])
+        self.gru = GRU(width, hidden_size, memory=memory, key=key_gru)
 
     def scaled_to(self, steps: Transition) -> "Encoder":
         """This encoder with its inputs standardised by the given steps [B, T]."""

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float
 
-from borelax.agents.networks import MLP, Standardise
+from borelax.agents.networks import MLP, Standardise, linear_layers
 from borelax.belief.decoder import Latent
 from borelax.errors import require_positive, require_widths
 from borelax.types import Box, Discrete, Key, Spec, Transition
@@ -38,7 +38,8 @@ class SplitMLP(eqx.Module):
     ):
         """``reader`` and ``hidden`` are the widths before and after m is added."""
         keys = jr.split(key, 3)
-        self.latent_layer = eqx.nn.Linear(latent_size, hidden[0], key=keys[0])
+        sizes = [(latent_size, hidden[0])]
+        (self.latent_layer,) = linear_layers(sizes, key=keys[0])
         self.reader = MLP((step_size, *reader, hidden[0]), key=keys[1])
         self.rest = MLP((*hidden, output_size), key=keys[2])
 

@@ -96,6 +96,10 @@ class Replayed(eqx.Module):
     visitors: Int[Array, "N P"]
     """Whose policy made each visit, or began it."""
 
+    def for_belief(self) -> "Replayed":
+        """Itself."""
+        return self
+
     def draw(self, num_rollouts: int, *, key: Key) -> Episodes:
         """Random composite rollouts [num_rollouts, E, …]."""
         return self.draw_with_makers(num_rollouts, key=key).rollouts

@@ -51,10 +51,12 @@ class KeepAsIs:
 class RelabelRewards:
     """Fill half of each rollout with other tasks' episodes under its own reward."""
 
-    pieces_share: float = 0.0
-    """Share of rollouts that are made of short pieces instead, each of which is own or
-    borrowed by a fair coin. Where most logged episodes are those of agents that know
-    their goal, such rollouts show what a long search looks like."""
+    belief_pieces: float = 0.0
+    """Share of the belief's rollouts that are made of short pieces instead, each of
+    which is own or borrowed by a fair coin. Where most logged episodes are those of
+    agents that know their goal, such rollouts show what a long search looks like."""
+    meta_pieces: float = 0.0
+    """The same share, of the meta-agent's rollouts."""
     pieces: int = 6
     """Pieces in such a rollout, or as many fewer as cut its episodes evenly."""
 
@@ -62,7 +64,7 @@ class RelabelRewards:
 
     def __post_init__(self) -> None:
         """Refuse more than everything."""
-        require_share(self, "pieces_share")
+        require_share(self, "belief_pieces", "meta_pieces")
         require_positive(self, "pieces")
 
     def __call__(
@@ -80,15 +82,17 @@ class RelabelRewards:
             "one. Collect more tasks or use --relabel none.",
         )
         self._check_pieces(logs.episodes)
-        return Relabelled(logs.tasks, logs.episodes, simulator.reward, self)
+        return Relabelled(
+            logs.tasks, logs.episodes, simulator.reward, self, self.meta_pieces
+        )
 
     def _check_pieces(self, episodes: Episodes) -> None:
         horizon = episodes.reward.shape[-1]
         whole = episodes.length is None or bool((episodes.length == horizon).all())
         require(
-            whole or self.pieces_share == 0,
+            whole or self.belief_pieces == self.meta_pieces == 0,
             "Episodes that end early cannot be cut into pieces; leave out "
-            "RelabelRewards.pieces_share.",
+            "RelabelRewards.belief_pieces and meta_pieces.",
         )
 
 
@@ -99,6 +103,12 @@ class Relabelled(eqx.Module):
     episodes: Episodes
     reward: RewardFunction = eqx.field(static=True)
     settings: RelabelRewards = eqx.field(static=True)
+    pieces_share: float = eqx.field(static=True)
+    """Share of rollouts that are made of pieces."""
+
+    def for_belief(self) -> "Relabelled":
+        """The belief has a share of pieces of its own."""
+        return replace(self, pieces_share=self.settings.belief_pieces)
 
     def draw(self, num_rollouts: int, *, key: Key) -> Episodes:
         """Random composite rollouts [num_rollouts, E, …]."""
@@ -114,11 +124,11 @@ class Relabelled(eqx.Module):
             return self._borrow(task, key=key)
 
         made = compose(own, borrow, key=key_compose)
-        if self.settings.pieces_share == 0:
+        if self.pieces_share == 0:
             return made
         short = self._of_pieces(task, key=key_pieces)
         whole = in_pieces(made, short.maker.shape[1])
-        return either(whole, short, self.settings.pieces_share, key=key_which)
+        return either(whole, short, self.pieces_share, key=key_which)
 
     def _borrow(self, task: Int[Array, "draws"], *, key: Key) -> Made:
         """Rollouts that other tasks' agents made, with the rewards of ``task``."""

@@ -22,6 +22,10 @@ from borelax.types import Episodes, Key
 class RolloutSource(Protocol):
     """A pytree of arrays that gives random rollouts; pure."""
 
+    def for_belief(self) -> "RolloutSource":
+        """What the belief model learns from; the meta-agent learns from this one."""
+        ...
+
     def draw(self, num_rollouts: int, *, key: Key) -> Episodes:
         """``num_rollouts`` rollouts of random tasks: [num_rollouts, E, …]."""
         ...
@@ -126,6 +130,10 @@ class AsLogged(eqx.Module):
     """Rollouts as they were logged."""
 
     episodes: Episodes
+
+    def for_belief(self) -> "AsLogged":
+        """Itself."""
+        return self
 
     def draw(self, num_rollouts: int, *, key: Key) -> Episodes:
         """Random rollouts, untouched."""
