@@ -1,0 +1,80 @@
+"""Write a run's report: one HTML file that holds everything it shows.
+
+Never fails for the sake of a picture: what cannot be made is named on the page.
+"""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from borelax.errors import DataError
+from borelax.experiment import Experiment
+from borelax.files import atomic
+from borelax.report.frames import goals_of, places_of
+from borelax.report.page import Pictures, page
+from borelax.report.run_data import RunData, read_run
+from borelax.report.scenes import NUM_TASKS, make_scenes
+from borelax.report.trained import Trained
+from borelax.types import Episodes
+
+WAYS = 24
+"""Agents of the logs whose paths are drawn."""
+
+
+def write_report(
+    folder: Path, out: Path | None = None, experiment: Experiment | None = None
+) -> Path:
+    """Write the report of the run in ``folder``; returns the file.
+
+    Args:
+        folder: The run's folder, finished or not.
+        out: The file to write; by default ``report.html`` in the folder.
+        experiment: What was run, if its family is the user's own code.
+
+    Raises:
+        DataError: if the folder is not that of a run, or nothing can be written.
+    """
+    if not (folder / "experiment.json").exists():
+        raise DataError(
+            f"{folder} is not the folder of a run: experiment.json is missing there. "
+            "Name the folder that `borelax run` printed."
+        )
+    run = read_run(folder, experiment)
+    text = page(run, draw(run))
+    out = out or folder / "report.html"
+    with atomic(out) as file:
+        file.write(text.encode("utf-8", "replace"))
+    return out
+
+
+def draw(run: RunData, most_tasks: int = NUM_TASKS) -> Pictures:
+    """What can be worked out from the run's trained parts."""
+    if run.experiment is None:
+        return Pictures()
+    trained, attempt = Trained(run.folder, run.experiment), run.problems.attempt
+    scenes = attempt("The player", lambda: make_scenes(trained, most_tasks))
+    further = attempt("Returns in more episodes than trained on", trained.further)
+    data = None
+    if scenes is not None:
+        data = attempt("Paths of the data", lambda: ways_of_data(trained))
+    ways, goals = data or (None, np.zeros((0, 2)))
+    return Pictures(
+        scenes=scenes,
+        further=None if further is None else returns_of(further),
+        further_tasks=0 if further is None else further.reward.shape[1],
+        ways_of_data=ways,
+        goals_of_data=goals,
+    )
+
+
+def returns_of(rollouts: Episodes) -> np.ndarray:
+    """Return of each seed in each episode [S, E], mean over tasks."""
+    return np.asarray(rollouts.paid().sum(axis=-1).mean(axis=1), dtype=float)
+
+
+def ways_of_data(trained: Trained) -> tuple[np.ndarray, np.ndarray]:
+    """The last logged episodes of some agents [N, H+1, 2], and their goals [N, 2]."""
+    last = jax.tree.map(lambda x: x[:WAYS, -1], trained.logged())
+    goals = goals_of(trained.family, trained.trained_on())
+    return places_of(trained.family, last), goals[:WAYS]
