@@ -74,7 +74,7 @@ def _openness(family: EscapeRoom, decoder, latent, spots):
 
 
 def winds_along(
-    frame: Frame, family: Wind, model: BeliefModel, rollouts: Episodes
+    frame: Frame, family: Any, model: BeliefModel, rollouts: Episodes
 ) -> Float[Array, "N T_plus_1 2"]:
     """The wind that the learned belief expects at the start's place, at every step."""
     return _winds(model, rollouts)

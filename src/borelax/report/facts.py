@@ -24,6 +24,8 @@ BIBTEX = """\
   version = {VERSION}
 }"""
 
+PHASE_HEAD = ("phase", "state", "seconds")
+
 
 def title(run: RunData) -> str:
     """The domain in words."""
@@ -60,7 +62,7 @@ def numbers(results: dict[str, Any]) -> list[tuple[str, str]]:
         best = results["oracle"]["on_test_tasks"]
         boxes.append((f"{100 * share:.1f} %", f"of {_best(results)} ({best:.2f})"))
     total = sum(results["wall_seconds"].values())
-    boxes.append((_duration(total), "of computing, all phases"))
+    boxes.append((f"{total:,.0f} s", f"of computing{_in_larger_units(total)}"))
     return boxes
 
 
@@ -101,7 +103,7 @@ def bars(results: dict[str, Any]) -> list[Bar]:
         "goal-seeker without memory": oracle.get("memoryless"),
         "borelax, belief frozen": results["belief"].get("frozen_return"),
     }
-    found = [Bar(name, float(v), None, 5) for name, v in rows.items() if v is not None]
+    found = [Bar(name, float(v), None, 6) for name, v in rows.items() if v is not None]
     relabel = RELABELLINGS.get(results["relabel"], results["relabel"])
     found.append(Bar(f"borelax, {relabel}", float(returns["mean"]), spread, 0))
     return sorted(found, key=lambda bar: -bar.value)
@@ -137,7 +139,8 @@ def strip_caption(scenes: Scenes, task: int) -> str:
         episode, step = divmod(found, horizon)
         when = f"It is found in episode {episode + 1}, step {step + 1}."
     if scenes.frame.kind == "winds":
-        return f"One test task, {scenes.labels[task]}: the agent's path (orange) to the goal."
+        task_words = f"One test task, {scenes.labels[task]}"
+        return f"{task_words}: the agent's path (orange) to the goal."
     return (
         f"One test task, {scenes.labels[task]} (star). Blue: the {belief}, "
         f"{scenes.frame.means}. Orange: the agent's path in this episode. {when}"
@@ -151,7 +154,8 @@ def player_caption(scenes: Scenes) -> str:
     which = "All test tasks" if tasks == tested else some
     return (
         f"{which}. Move the slider, by pointer or with the arrow keys, or press Play. "
-        "Thin orange: earlier episodes. Bars: the reward of every step; a click goes there."
+        "Thin orange: earlier episodes. Bars: the reward of every step; a click goes "
+        "there."
     )
 
 
@@ -168,7 +172,7 @@ def facts_section(run: RunData) -> str:
     version = str(run.environment.get("borelax", ""))
     return (
         "<h2>What was run</h2>"
-        f'<div class="wide">{_table(_phase_rows(run), ("phase", "state", "seconds"))}</div>'
+        f'<div class="wide">{_table(_phase_rows(run), PHASE_HEAD)}</div>'
         "<h3>Make it again</h3>"
         f"<pre>{escape(command or again)}</pre>"
         "<h3>Versions</h3>"
@@ -229,7 +233,8 @@ def _number(value: float, digits: int) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
 
-def _duration(seconds: float) -> str:
+def _in_larger_units(seconds: float) -> str:
     if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+        return ", all phases"
+    words = f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    return f", all phases ({words})"

@@ -117,7 +117,7 @@ def returns_section(run: RunData, pictures: Pictures) -> str:
         figures.append(chart)
     if not figures:
         return ""
-    return f'<h2>How good is it?</h2><div class="row">{"".join(figures)}</div>'
+    return f'<h2>How good is it?</h2><div class="row pair">{"".join(figures)}</div>'
 
 
 def adaptation(run: RunData, pictures: Pictures) -> str:
@@ -126,11 +126,11 @@ def adaptation(run: RunData, pictures: Pictures) -> str:
     trained = facts.episodes_of(run)
     if pictures.further is not None:
         table = pictures.further.T
-        episodes = np.arange(1, len(table) + 1)
+        episodes = np.arange(1.0, len(table) + 1)
         series.append(Series("borelax", episodes, table, 0))
     elif run.results is not None:
         table = np.array(run.results["return"]["per_episode"], float).T
-        series.append(Series("borelax", np.arange(1, len(table) + 1), table, 0))
+        series.append(Series("borelax", np.arange(1.0, len(table) + 1), table, 0))
     if not series:
         return ""
     words = facts.adaptation_words(series[0].values, trained)
@@ -167,7 +167,7 @@ def data_section(run: RunData, pictures: Pictures) -> str:
     )
     return (
         "<h2>What the logs show, and what was learned from them</h2>"
-        '<div class="row">'
+        '<div class="row pair">'
         + _figure(
             left,
             f"The data: the last logged episode of {len(data)} agents, each "
@@ -193,9 +193,9 @@ def curves_section(run: RunData) -> str:
     if not parts:
         return ""
     return (
-        "<h2>Learning curves</h2><p class='small'>Lines are means over seeds; bands, where "
-        "there are several seeds, are one standard deviation to each side. A gap is where "
-        f"a value was not a number.</p>{''.join(parts)}"
+        "<h2>Learning curves</h2><p class='small'>Lines are means over seeds; bands, "
+        "where there are several seeds, one standard deviation to each side. A gap is "
+        f"where a value was not a number.</p>{''.join(parts)}"
     )
 
 
@@ -209,7 +209,8 @@ def _curve_figure(curve: Any) -> str:
     series = [Series(curve.metric, curve.done, curve.values, 0)]
     svg = line_chart(series, x_label=unit, described=f"{words}, over {unit}.")
     meaning = METRICS.get(name, "see docs/metrics.md")
-    return f"<figure>{svg}<figcaption><b>{escape(curve.metric)}</b>: {escape(meaning)}</figcaption></figure>"
+    caption = f"<b>{escape(curve.metric)}</b>: {escape(meaning)}"
+    return f"<figure>{svg}<figcaption>{caption}</figcaption></figure>"
 
 
 def _figure(svg: str, caption: str) -> str:

@@ -281,8 +281,8 @@ class Player {
   paid(episode, step) {
     const before = this.rewards.slice(0, episode).flat();
     const total = [...before, ...this.rewards[episode].slice(0, step)].reduce((a, b) => a + b, 0);
-    const last = step ? `Reward ${fixed(this.rewards[episode][step - 1], 2)}; ` : "";
-    return `${last}return so far ${fixed(total, 1)}.`;
+    const sum = `eturn so far ${fixed(total, 1)}.`;
+    return step ? `Reward ${fixed(this.rewards[episode][step - 1], 2)}; r${sum}` : `R${sum}`;
   }
 
   says(time, believed) {

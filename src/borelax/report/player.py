@@ -1,7 +1,7 @@
 """The player: a slider through test rollouts, as HTML with its data inside.
 
-``player.js`` draws what this file packs. Beliefs are one byte per spot, so that hundreds
-of steps fit on a page.
+``player.js`` draws what this file packs. Beliefs are one byte per spot, so that
+hundreds of steps fit on a page.
 """
 
 import base64

@@ -8,7 +8,6 @@ reward that it expects, between 0 and 1, at each of K spots of a ``Frame``.
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
 
 from borelax.report.decoded import exact_along, learned_along, winds_along
@@ -20,10 +19,9 @@ from borelax.report.frames import (
     places_of,
     radius_of,
 )
-from borelax.report.trained import Trained, of_seed, picked
+from borelax.report.trained import Trained, at, of_seed, picked
 from borelax.tasks.gridworld import Gridworld
 from borelax.tasks.wind import GOAL, Wind
-from borelax.types import Episodes
 
 NUM_TASKS = 6
 """Tasks to choose from where there are too many for all."""
@@ -68,7 +66,7 @@ def make_scenes(trained: Trained, most_tasks: int = NUM_TASKS) -> Scenes:
     some = choose_tasks(
         np.asarray(rollouts.paid().sum((-1, -2)))[0], family, most_tasks
     )
-    few = _some(rollouts, len(seeds), some)
+    few = at(rollouts, np.ix_(np.arange(len(seeds)), some))
     tasks = picked(trained.tasks, some)
     learned = None
     if trained.model is not None:
@@ -101,7 +99,3 @@ def choose_tasks(returns: np.ndarray, family: Any, most: int) -> np.ndarray:
         return np.arange(len(returns))
     order = np.argsort(returns, kind="stable")
     return order[np.linspace(0, len(order) - 1, most).round().astype(int)]
-
-
-def _some(rollouts: Episodes, seeds: int, tasks: np.ndarray) -> Episodes:
-    return jax.tree.map(lambda x: x[:seeds][:, tasks], rollouts)

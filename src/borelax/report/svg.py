@@ -11,8 +11,8 @@ from html import escape
 
 import numpy as np
 
-WIDTH, HEIGHT = 360, 210
-LEFT, RIGHT, TOP, BOTTOM = 52, 10, 12, 38
+WIDTH, HEIGHT = 360.0, 210.0
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 10.0, 12.0, 38.0
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def line_chart(
 
 def bar_chart(bars: Sequence[Bar], *, described: str, digits: int = 1) -> str:
     """Horizontal bars with their names above and values at the end."""
-    row, left, right = 40, 8, 66
+    row, left, right = 40.0, 8.0, 66.0
     height = row * len(bars) + 6
     values = [b.value for b in bars if math.isfinite(b.value)]
     low, high = min([0.0, *values]), max([0.0, *values])
@@ -79,13 +79,14 @@ def bar_chart(bars: Sequence[Bar], *, described: str, digits: int = 1) -> str:
     parts = []
     for i, bar in enumerate(bars):
         y = i * row
+        parts.append(_line("axis", x(0), y + 17, x(0), y + 36))
         parts.append(_text("label", left, y + 14, bar.name, "start"))
         if not math.isfinite(bar.value):
             parts.append(_text("label", left, y + 31, "unknown", "start"))
             continue
         a, b = sorted((x(0), x(bar.value)))
         parts.append(
-            f'<rect class="bar c{bar.colour}" x="{a:.1f}" y="{y + 19}" '
+            f'<rect class="bar c{bar.colour}" x="{a:.1f}" y="{y + 19:g}" '
             f'width="{max(b - a, 1):.1f}" height="15" rx="2"/>'
         )
         end = b
@@ -215,7 +216,8 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 
 
 def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
-    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+    start, end = f'x1="{x1:.1f}" y1="{y1:.1f}"', f'x2="{x2:.1f}" y2="{y2:.1f}"'
+    return f'<line class="{kind}" {start} {end}/>'
 
 
 def _text(kind: str, x: float, y: float, text: str, anchor: str) -> str:

@@ -78,7 +78,7 @@ class Trained:
         else:
             evaluate = replace(self.experiment.evaluate, repeats=1)
             rollouts = self._run(evaluate, self.tasks)
-        return jax.tree.map(lambda x: x[:, :, 0], rollouts)
+        return _first(rollouts)
 
     def further(self) -> Episodes:
         """Rollouts of more episodes than trained on [S, N, E, …], in some tasks."""
@@ -87,7 +87,7 @@ class Trained:
         episodes = max(2 * self.spec.episodes, self.spec.episodes + 2)
         tasks = jax.tree.map(lambda x: x[:count], self.tasks)
         rollouts = self._run(Evaluate(count, 1, episodes), tasks)
-        return jax.tree.map(lambda x: x[:, :, 0], rollouts)
+        return _first(rollouts)
 
     def trained_on(self) -> Any:
         """The tasks of the logs [N]."""
@@ -97,7 +97,7 @@ class Trained:
         """The last rollout that each agent left in the logs [N, E, …]."""
         folder = self._sealed("collect")
         shard = sorted(folder.glob("rollouts-*.npz"))[-1]
-        return jax.tree.map(lambda x: x[:, -1], read_episodes(shard))
+        return at(read_episodes(shard), np.s_[:, -1])
 
     def _run(self, evaluate: Evaluate, tasks: Any) -> Episodes:
         simulator, key = (
@@ -140,3 +140,13 @@ def of_seed(tree: Any, seed: int) -> Any:
 def picked(tasks: Any, indices: np.ndarray) -> Any:
     """Some of the tasks."""
     return jax.tree.map(lambda x: x[jnp.asarray(indices)], tasks)
+
+
+def _first(rollouts: Episodes) -> Episodes:
+    """The first rollout of each task."""
+    return at(rollouts, np.s_[:, :, 0])
+
+
+def at(rollouts: Episodes, index: Any) -> Episodes:
+    """Some of the rollouts; NumPy cuts them, so nothing is compiled for it."""
+    return jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[index]), rollouts)

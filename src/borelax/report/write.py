@@ -5,7 +5,6 @@ Never fails for the sake of a picture: what cannot be made is named on the page.
 
 from pathlib import Path
 
-import jax
 import numpy as np
 
 from borelax.errors import DataError
@@ -15,7 +14,7 @@ from borelax.report.frames import goals_of, places_of
 from borelax.report.page import Pictures, page
 from borelax.report.run_data import RunData, read_run
 from borelax.report.scenes import NUM_TASKS, make_scenes
-from borelax.report.trained import Trained
+from borelax.report.trained import Trained, at
 from borelax.types import Episodes
 
 WAYS = 24
@@ -48,24 +47,38 @@ def write_report(
     return out
 
 
+def report_line(folder: Path, experiment: Experiment) -> str:
+    """Write the report that ends a run; the line to print, whatever happens."""
+    try:
+        return f"Report: {write_report(folder, experiment=experiment)}"
+    except Exception as error:  # the run is done, and its results are written
+        return f"Report: not written. {' '.join(str(error).split())}"
+
+
 def draw(run: RunData, most_tasks: int = NUM_TASKS) -> Pictures:
     """What can be worked out from the run's trained parts."""
     if run.experiment is None:
         return Pictures()
     trained, attempt = Trained(run.folder, run.experiment), run.problems.attempt
     scenes = attempt("The player", lambda: make_scenes(trained, most_tasks))
-    further = attempt("Returns in more episodes than trained on", trained.further)
+    what = "Returns in more episodes than trained on"
+    further, count = attempt(what, lambda: _further(trained)) or (None, 0)
     data = None
     if scenes is not None:
         data = attempt("Paths of the data", lambda: ways_of_data(trained))
     ways, goals = data or (None, np.zeros((0, 2)))
     return Pictures(
         scenes=scenes,
-        further=None if further is None else returns_of(further),
-        further_tasks=0 if further is None else further.reward.shape[1],
+        further=further,
+        further_tasks=count,
         ways_of_data=ways,
         goals_of_data=goals,
     )
+
+
+def _further(trained: Trained) -> tuple[np.ndarray, int]:
+    rollouts = trained.further()
+    return returns_of(rollouts), rollouts.reward.shape[1]
 
 
 def returns_of(rollouts: Episodes) -> np.ndarray:
@@ -75,6 +88,6 @@ def returns_of(rollouts: Episodes) -> np.ndarray:
 
 def ways_of_data(trained: Trained) -> tuple[np.ndarray, np.ndarray]:
     """The last logged episodes of some agents [N, H+1, 2], and their goals [N, 2]."""
-    last = jax.tree.map(lambda x: x[:WAYS, -1], trained.logged())
+    last = at(trained.logged(), np.s_[:WAYS, -1])
     goals = goals_of(trained.family, trained.trained_on())
     return places_of(trained.family, last), goals[:WAYS]
