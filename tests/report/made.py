@@ -34,6 +34,7 @@ def grid_scenes(seeds: int = 1) -> Scenes:
         reward=reward,
         learned=belief,
         exact=belief,
+        chosen=np.arange(2),
         num_tested=2,
     )
 
@@ -55,6 +56,7 @@ def plane_scenes() -> Scenes:
         reward=reward,
         learned=belief,
         exact=None,
+        chosen=np.zeros(1, int),
         num_tested=1_000,
     )
 

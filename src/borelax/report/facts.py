@@ -1,5 +1,6 @@
 """The words and numbers of a report: what a run says, in sentences and tables."""
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -29,7 +30,7 @@ PHASE_HEAD = ("phase", "state", "seconds")
 
 def title(run: RunData) -> str:
     """The domain in words."""
-    return DOMAINS.get(_domain(run), _domain(run) or run.name)
+    return DOMAINS.get(subject(run), subject(run) or run.name)
 
 
 def subtitle(run: RunData) -> str:
@@ -37,8 +38,7 @@ def subtitle(run: RunData) -> str:
     preset = run.settings.get("preset", "unknown preset")
     seeds = run.settings.get("num_seeds")
     several = f", {seeds} seed{'s' * (seeds != 1)}" if seeds else ""
-    relabel = RELABELLINGS.get(_relabel(run), "")
-    parts = [f"run “{run.name}”", f"preset {preset}{several}", relabel]
+    parts = [f"run “{run.name}”", f"preset {preset}{several}", logs(run)]
     if run.settings.get("exact_belief"):
         parts.append("given the exact posterior")
     return escape(" · ".join(part for part in parts if part))
@@ -123,7 +123,7 @@ def bars_caption(results: dict[str, Any]) -> str:
     )
 
 
-def adaptation_words(values: np.ndarray, trained: int) -> str:
+def by_episode(values: np.ndarray) -> str:
     """How the return grows, in words."""
     means = [f"{value:.1f}".replace("-", "−") for value in values.mean(axis=1)]
     return f"Mean return by episode: {', '.join(means)}."
@@ -172,15 +172,15 @@ def facts_section(run: RunData) -> str:
     version = str(run.environment.get("borelax", ""))
     return (
         "<h2>What was run</h2>"
-        f'<div class="wide">{_table(_phase_rows(run), PHASE_HEAD)}</div>'
+        f'<div class="wide">{table(_phase_rows(run), PHASE_HEAD)}</div>'
         "<h3>Make it again</h3>"
         f"<pre>{escape(command or again)}</pre>"
         "<h3>Versions</h3>"
-        f'<div class="wide">{_table(_flat(run.environment))}</div>'
+        f'<div class="wide">{table(_flat(run.environment))}</div>'
         "<h3>Cite</h3>"
         f"<pre>{escape(BIBTEX.replace('VERSION', version))}</pre>"
         "<details><summary>Every setting</summary>"
-        f'<div class="wide">{_table(_flat(run.settings))}</div></details>'
+        f'<div class="wide">{table(_flat(run.settings))}</div></details>'
     )
 
 
@@ -194,7 +194,8 @@ def _phase_rows(run: RunData) -> list[tuple[str, ...]]:
     return rows
 
 
-def _table(rows: list[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
+def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
+    """Rows as HTML."""
     top = "".join(f"<th>{escape(name)}</th>" for name in head)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
@@ -213,16 +214,19 @@ def _flat(value: Any, path: str = "") -> list[tuple[str, str]]:
     return [(path, words)]
 
 
-def _domain(run: RunData) -> str:
+def subject(run: RunData) -> str:
+    """The domain's name."""
     if run.results is not None:
         return str(run.results.get("domain", ""))
     family = getattr(run.experiment, "family", None)
     return str(getattr(family, "name", ""))
 
 
-def _relabel(run: RunData) -> str:
+def logs(run: RunData) -> str:
+    """What was done with the logs, in words."""
     relabel = getattr(run.experiment, "relabel", None)
-    return str(getattr(relabel, "name", (run.results or {}).get("relabel", "")))
+    name = str(getattr(relabel, "name", (run.results or {}).get("relabel", "")))
+    return RELABELLINGS.get(name, name)
 
 
 def _best(results: dict[str, Any]) -> str:

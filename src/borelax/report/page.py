@@ -111,7 +111,7 @@ def returns_section(run: RunData, pictures: Pictures) -> str:
     if run.results is not None:
         bars = facts.bars(run.results)
         svg = bar_chart(bars, described=facts.bars_described(bars))
-        figures.append(_figure(svg, facts.bars_caption(run.results)))
+        figures.append(figure(svg, facts.bars_caption(run.results)))
     chart = adaptation(run, pictures)
     if chart:
         figures.append(chart)
@@ -133,7 +133,7 @@ def adaptation(run: RunData, pictures: Pictures) -> str:
         series.append(Series("borelax", np.arange(1.0, len(table) + 1), table, 0))
     if not series:
         return ""
-    words = facts.adaptation_words(series[0].values, trained)
+    words = facts.by_episode(series[0].values)
     beyond = trained + 0.5 if trained and len(series[0].x) > trained else None
     svg = line_chart(
         series, x_label="episode", described=words, dots=True, boundary=beyond
@@ -144,7 +144,7 @@ def adaptation(run: RunData, pictures: Pictures) -> str:
             f" Right of the dashed line: more episodes than trained on "
             f"({pictures.further_tasks} test tasks)."
         )
-    return _figure(svg, caption)
+    return figure(svg, caption)
 
 
 def data_section(run: RunData, pictures: Pictures) -> str:
@@ -168,12 +168,12 @@ def data_section(run: RunData, pictures: Pictures) -> str:
     return (
         "<h2>What the logs show, and what was learned from them</h2>"
         '<div class="row pair">'
-        + _figure(
+        + figure(
             left,
             f"The data: the last logged episode of {len(data)} agents, each "
             "trained on one task (dot), which it knew.",
         )
-        + _figure(
+        + figure(
             right,
             "The meta-agent: its first episode in "
             f"{len(ways)} tasks that it did not know.",
@@ -213,5 +213,6 @@ def _curve_figure(curve: Any) -> str:
     return f"<figure>{svg}<figcaption>{caption}</figcaption></figure>"
 
 
-def _figure(svg: str, caption: str) -> str:
+def figure(svg: str, caption: str) -> str:
+    """A drawing and its caption."""
     return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"

@@ -180,9 +180,12 @@ class Player {
 
   listen() {
     for (const name of ["task", "seed"]) {
-      this.find(name).addEventListener("change", () => this.choose());
+      this.find(name).addEventListener("change", () => {
+        this.choose();
+        this.lead((other) => other.take(name, this.find(name).value));
+      });
     }
-    this.slider.addEventListener("input", () => this.show());
+    this.slider.addEventListener("input", () => this.go(this.moment()));
     this.find("back").addEventListener("click", () => this.go(this.moment() - 1));
     this.find("next").addEventListener("click", () => this.go(this.moment() + 1));
     this.find("play").addEventListener("click", () => this.play(!this.timer));
@@ -199,6 +202,16 @@ class Player {
   go(moment) {
     this.slider.value = Math.max(0, Math.min(this.moments - 1, moment));
     this.show();
+    this.lead((other) => other.follow(this.moment()));
+  }
+
+  follow(moment) {
+    this.slider.value = moment;
+    this.show();
+  }
+
+  lead(tell) {
+    if (this.together && this.together.checked) this.others.forEach(tell);
   }
 
   play(on) {
@@ -215,6 +228,12 @@ class Player {
       if (this.moment() >= this.moments - 1) this.play(false);
       else this.go(this.moment() + 1);
     }, pause);
+  }
+
+  take(name, value) {
+    if (Number(value) >= this.find(name).options.length) return;
+    this.find(name).value = value;
+    this.choose();
   }
 
   choose() {
@@ -314,17 +333,13 @@ class Player {
   }
 }
 
+// Several players on a page move together while the box .together is ticked.
 function start() {
   const players = [...document.querySelectorAll(".player")].map((root) => new Player(root));
-  const together = document.querySelector(".together");
-  if (!together) return players;
   for (const player of players) {
-    player.slider.addEventListener("input", () => {
-      if (!together.checked) return;
-      for (const other of players) if (other !== player) other.go(player.moment());
-    });
+    player.together = document.querySelector(".together");
+    player.others = players.filter((other) => other !== player);
   }
-  return players;
 }
 
 start();

@@ -18,9 +18,14 @@ MOST_BYTES = 6_000_000
 """What the data of one page's players may take."""
 
 
-def player_html(scenes: Scenes, name: str, most_bytes: int = MOST_BYTES) -> str:
-    """One player; ``name`` tells it from others on the same page."""
-    data = json.dumps(pack(scenes, most_bytes), separators=(",", ":"))
+def player_html(
+    scenes: Scenes, name: str, most_bytes: int = MOST_BYTES, task: int | None = None
+) -> str:
+    """One player; ``name`` tells it from others, ``task`` is what it shows first."""
+    packed = pack(scenes, most_bytes)
+    if task is not None:
+        packed["task"] = task
+    data = json.dumps(packed, separators=(",", ":"))
     two = "" if scenes.exact is None or scenes.learned is None else _EXACT
     first = "learned belief" if scenes.learned is not None else "exact posterior"
     if scenes.frame.kind == "winds":

@@ -50,12 +50,23 @@ class Scenes:
     """[S, N, E·H+1, K], or [S, N, E·H+1, 2] of winds; None: nothing was learned."""
     exact: np.ndarray | None
     """The same of the exact posterior; None where it is not known."""
+    chosen: np.ndarray
+    """The tasks' numbers in the test [N]."""
     num_tested: int
     """Tasks of the test, of which these are some."""
 
 
-def make_scenes(trained: Trained, most_tasks: int = NUM_TASKS) -> Scenes:
+def make_scenes(
+    trained: Trained,
+    most_tasks: int = NUM_TASKS,
+    chosen: np.ndarray | None = None,
+) -> Scenes:
     """Some of the test's rollouts, from the worst return to the best.
+
+    Args:
+        trained: The run's trained parts.
+        most_tasks: How many tasks, of families that have too many for all.
+        chosen: Which tasks, by their number; None: as above.
 
     Raises:
         ValueError: if agents of the family are nowhere in particular.
@@ -63,9 +74,8 @@ def make_scenes(trained: Trained, most_tasks: int = NUM_TASKS) -> Scenes:
     family, frame = trained.family, frame_of(trained.family)
     rollouts = trained.tested
     seeds = range(min(NUM_SEEDS, rollouts.reward.shape[0]))
-    some = choose_tasks(
-        np.asarray(rollouts.paid().sum((-1, -2)))[0], family, most_tasks
-    )
+    returns = np.asarray(rollouts.paid().sum((-1, -2)))[0]
+    some = choose_tasks(returns, family, most_tasks) if chosen is None else chosen
     few = at(rollouts, np.ix_(np.arange(len(seeds)), some))
     tasks = picked(trained.tasks, some)
     learned = None
@@ -89,6 +99,7 @@ def make_scenes(trained: Trained, most_tasks: int = NUM_TASKS) -> Scenes:
         reward=np.asarray(few.paid()),
         learned=learned,
         exact=exact,
+        chosen=some,
         num_tested=rollouts.reward.shape[1],
     )
 

@@ -55,12 +55,14 @@ def report_line(folder: Path, experiment: Experiment) -> str:
         return f"Report: not written. {' '.join(str(error).split())}"
 
 
-def draw(run: RunData, most_tasks: int = NUM_TASKS) -> Pictures:
-    """What can be worked out from the run's trained parts."""
+def draw(
+    run: RunData, most_tasks: int = NUM_TASKS, chosen: np.ndarray | None = None
+) -> Pictures:
+    """What can be worked out from the run's trained parts; see ``make_scenes``."""
     if run.experiment is None:
         return Pictures()
     trained, attempt = Trained(run.folder, run.experiment), run.problems.attempt
-    scenes = attempt("The player", lambda: make_scenes(trained, most_tasks))
+    scenes = attempt("The player", lambda: make_scenes(trained, most_tasks, chosen))
     what = "Returns in more episodes than trained on"
     further, count = attempt(what, lambda: _further(trained)) or (None, 0)
     data = None
