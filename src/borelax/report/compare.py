@@ -18,7 +18,7 @@ from borelax.report.meanings import METRICS, PHASES, UNITS
 from borelax.report.page import Pictures, document, figure, missing
 from borelax.report.player import MOST_BYTES, player_html
 from borelax.report.run_data import RunData, read_run, thinned
-from borelax.report.scene_svg import telling_task
+from borelax.report.scene_svg import paths, telling_task
 from borelax.report.svg import Bar, Series, bar_chart, line_chart
 from borelax.report.write import draw
 
@@ -66,6 +66,7 @@ def comparison(runs: Sequence[RunData], pictures: Sequence[Pictures]) -> str:
         "".join(missing(run) for run in runs),
         _players(runs, names, pictures),
         _returns(runs, names, pictures),
+        _paths(names, pictures),
         _curves(runs, names),
         _differences(runs, names),
     ]
@@ -121,6 +122,23 @@ def _players(
         '<p><label><input type="checkbox" class="together" checked> move together'
         f'</label></p><div class="row pair">{"".join(parts)}</div>'
     )
+
+
+def _paths(names: list[str], pictures: Sequence[Pictures]) -> str:
+    """Where each run's data went, and its agent."""
+    figures = []
+    for name, found in zip(names, pictures, strict=True):
+        scenes, data = found.scenes, found.ways_of_data
+        if scenes is None:
+            continue
+        if data is not None:
+            words = f"{name}: the last logged episodes of {len(data)} agents"
+            goals = found.goals_of_data
+            figures.append(figure(paths(scenes.frame, data, goals, words), words))
+        words = f"{name}: the meta-agent's first episode in {len(scenes.labels)} tasks"
+        ways = scenes.place[0, :, 0]
+        figures.append(figure(paths(scenes.frame, ways, scenes.goals, words), words))
+    return f'<h2>Paths</h2><div class="row">{"".join(figures)}</div>' if figures else ""
 
 
 def _returns(

@@ -56,7 +56,7 @@ def line_chart(
         boundary: An x that is marked: what lies beyond was not trained on.
     """
     x_range = _range([s.x for s in series], pad=0.0)
-    y_range = _range([b for s in series for b in _band(s)], pad=0.05)
+    y_range = _range([b for s in series for b in spread(s)], pad=0.05)
     place = _Scale(x_range, y_range)
     parts = [_axes(place, x_label, whole=dots)]
     if boundary is not None:
@@ -97,6 +97,18 @@ def bar_chart(bars: Sequence[Bar], *, described: str, digits: int = 1) -> str:
         text = f"{bar.value:.{digits}f}".replace("-", "−")
         parts.append(_text("value", end + 6, y + 31, text, "start"))
     return _svg(WIDTH, height, described, parts)
+
+
+def spread(series: Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean and one deviation to each side, over the seeds that are known."""
+    known = np.isfinite(series.values)
+    count = known.sum(axis=1)
+    some = np.where(count > 0, 1.0, np.nan)
+    filled = np.where(known, series.values, 0.0)
+    mean = filled.sum(axis=1) / np.maximum(count, 1) * some
+    off = np.where(known, series.values - mean[:, None], 0.0)
+    deviation = np.sqrt((off**2).sum(axis=1) / np.maximum(count, 1)) * some
+    return mean, mean - deviation, mean + deviation
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
@@ -142,18 +154,6 @@ class _Scale:
         return HEIGHT - BOTTOM - (value - low) / (high - low) * (HEIGHT - BOTTOM - TOP)
 
 
-def _band(series: Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean and one deviation to each side, over the seeds that are known."""
-    known = np.isfinite(series.values)
-    count = known.sum(axis=1)
-    some = np.where(count > 0, 1.0, np.nan)
-    filled = np.where(known, series.values, 0.0)
-    mean = filled.sum(axis=1) / np.maximum(count, 1) * some
-    off = np.where(known, series.values - mean[:, None], 0.0)
-    deviation = np.sqrt((off**2).sum(axis=1) / np.maximum(count, 1)) * some
-    return mean, mean - deviation, mean + deviation
-
-
 def _range(arrays: Sequence[np.ndarray], pad: float) -> tuple[float, float]:
     values = np.concatenate([np.asarray(a, float).ravel() for a in arrays] or [[0.0]])
     values = values[np.isfinite(values)]
@@ -184,7 +184,7 @@ def _axes(place: _Scale, x_label: str, whole: bool) -> str:
 
 
 def _series(place: _Scale, series: Series, dots: bool) -> str:
-    mean, low, high = _band(series)
+    mean, low, high = spread(series)
     known = np.isfinite(mean)
     kind = f"c{series.colour}"
     parts = []

@@ -1,0 +1,115 @@
+"""Make the figures of the docs, and the runs that they show: ``make figures``.
+
+    python benchmarks/figures.py --runs runs/figures --out docs/figures
+
+Four runs of preset quick, Gridworld and Semi-circle with and without relabelling; those
+that are there already are not made again. About 45 minutes on two CPU cores.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from borelax.cli import run_command
+from borelax.files import atomic
+from borelax.oracles.oracle import solve
+from borelax.report import facts
+from borelax.report.compare import draw_all
+from borelax.report.film import film
+from borelax.report.page import Pictures
+from borelax.report.paper import (
+    bars_figure,
+    beliefs_figure,
+    episodes_figure,
+    paths_figure,
+)
+from borelax.report.run_data import RunData, read_run
+from borelax.report.scene_svg import telling_task
+from borelax.report.svg import Bar, Series
+
+DOMAINS = ("gridworld", "semicircle")
+
+
+def run_all(domain: str, runs: Path) -> list[Path]:
+    """Both runs of a domain, on the same logs."""
+    folders = [runs / domain, runs / f"{domain}-raw"]
+    flags = [[], ["--relabel", "none", "--logs", str(folders[0])]]
+    for folder, more in zip(folders, flags, strict=True):
+        if not (folder / "results.json").exists():
+            words = ["run", domain, "--preset", "quick", "--out", str(folder), *more]
+            code = run_command(words)
+            if code:
+                sys.exit(code)
+    return folders
+
+
+def bars(runs: list[RunData]) -> list[Bar]:
+    """The paper's bars: with and without relabelling, Thompson sampling, oracles."""
+    own = [
+        Bar(f"borelax, {facts.logs(run)}", run.results["return"]["mean"], None, i)
+        for i, run in enumerate(runs)
+    ]
+    oracles = [b for b in facts.bars(runs[0].results) if "borelax" not in b.name]
+    return sorted([*own, *oracles], key=lambda bar: -bar.value)
+
+
+def episodes(runs: list[RunData], pictures: list[Pictures]) -> list[Series]:
+    """Return of each episode beside the best agent's."""
+    table = solve(runs[0].experiment.family).per_episode["bayes_optimal"]
+    best = np.array(table)[:, None]
+    series = [
+        Series(
+            facts.logs(run),
+            np.arange(1.0, found.further.shape[1] + 1),
+            found.further.T,
+            i,
+        )
+        for i, (run, found) in enumerate(zip(runs, pictures, strict=True))
+    ]
+    name = (
+        "Bayes-optimal" if runs[0].results["oracle"]["exact"] else "best known search"
+    )
+    return [*series, Series(name, np.arange(1.0, len(best) + 1), best, 6, dashed=True)]
+
+
+def draw_domain(domain: str, folders: list[Path], out: Path) -> None:
+    runs = [read_run(folder) for folder in folders]
+    pictures = draw_all(runs)
+    relabelled, raw = (found.scenes for found in pictures)
+    task = telling_task(relabelled)
+    rows = [
+        ("relabelled", relabelled, relabelled.learned),
+        ("exact", relabelled, relabelled.exact),
+        ("raw logs", raw, raw.learned),
+        ("exact", raw, raw.exact),
+    ]
+    data, goals = pictures[0].ways_of_data, pictures[0].goals_of_data
+    made = {
+        f"{domain}-search.webp": film(relabelled, 0, task),
+        f"{domain}-belief.svg": beliefs_figure(rows, 0, task, "svg"),
+        f"{domain}-paths.svg": paths_figure(relabelled, data, goals, "svg"),
+        f"{domain}-returns.svg": bars_figure(bars(runs), "svg"),
+        f"{domain}-episodes.svg": episodes_figure(
+            episodes(runs, pictures), runs[0].experiment.family.episodes, "svg"
+        ),
+    }
+    for name, content in made.items():
+        with atomic(out / name) as file:
+            file.write(content)
+        print(f"{out / name}: {len(content):,} bytes")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=Path, default=Path("runs/figures"))
+    parser.add_argument("--out", type=Path, default=Path("docs/figures"))
+    parser.add_argument("--domains", nargs="*", default=DOMAINS, choices=DOMAINS)
+    args = parser.parse_args()
+    for domain in args.domains:
+        draw_domain(domain, run_all(domain, args.runs), args.out)
+
+
+if __name__ == "__main__":
+    main()
