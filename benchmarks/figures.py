@@ -3,7 +3,7 @@
     python benchmarks/figures.py --runs runs/figures --out docs/figures
 
 Four runs of preset quick, Gridworld and Semi-circle with and without relabelling; those
-that are there already are not made again. About 45 minutes on two CPU cores.
+that are there already are not made again. With --no-raw, only those with relabelling.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from borelax.files import atomic
 from borelax.oracles.oracle import solve
 from borelax.report import facts
 from borelax.report.compare import draw_all
+from borelax.report.drawing import COLUMN, draw_lines, figure_bytes, new_figure
 from borelax.report.film import film
 from borelax.report.page import Pictures
 from borelax.report.paper import (
@@ -32,17 +33,18 @@ from borelax.report.svg import Bar, Series
 DOMAINS = ("gridworld", "semicircle")
 
 
-def run_all(domain: str, runs: Path) -> list[Path]:
-    """Both runs of a domain, on the same logs."""
-    folders = [runs / domain, runs / f"{domain}-raw"]
-    flags = [[], ["--relabel", "none", "--logs", str(folders[0])]]
-    for folder, more in zip(folders, flags, strict=True):
+def run_all(domain: str, runs: Path, raw: bool) -> list[Path]:
+    """The runs of a domain, on the same logs."""
+    flags = {runs / domain: []}
+    if raw:
+        flags[runs / f"{domain}-raw"] = ["--relabel", "none", "--logs", runs / domain]
+    for folder, more in flags.items():
         if not (folder / "results.json").exists():
-            words = ["run", domain, "--preset", "quick", "--out", str(folder), *more]
-            code = run_command(words)
+            words = ["run", domain, "--preset", "quick", "--out", folder, *more]
+            code = run_command([str(word) for word in words])
             if code:
                 sys.exit(code)
-    return folders
+    return list(flags)
 
 
 def bars(runs: list[RunData]) -> list[Bar]:
@@ -74,27 +76,44 @@ def episodes(runs: list[RunData], pictures: list[Pictures]) -> list[Series]:
     return [*series, Series(name, np.arange(1.0, len(best) + 1), best, 6, dashed=True)]
 
 
+def distance_figure(runs: list[RunData], pictures: list[Pictures]) -> bytes:
+    """Total variation to the exact posterior along a rollout, mean over tasks."""
+    with new_figure(COLUMN, 2.2) as figure:
+        axes = figure.subplots()
+        for i, (run, found) in enumerate(zip(runs, pictures, strict=True)):
+            off = np.abs(found.scenes.learned - found.scenes.exact)
+            values = 0.5 * off.sum(axis=-1).mean(axis=1).T
+            steps = np.arange(float(len(values)))
+            draw_lines(axes, [Series(facts.logs(run), steps, values, i)])
+        axes.set(xlabel="step of the rollout", ylabel="distance to the posterior")
+        axes.set_ylim(0, None)
+        axes.legend()
+        return figure_bytes(figure, "svg")
+
+
 def draw_domain(domain: str, folders: list[Path], out: Path) -> None:
     runs = [read_run(folder) for folder in folders]
     pictures = draw_all(runs)
-    relabelled, raw = (found.scenes for found in pictures)
+    relabelled = pictures[0].scenes
     task = telling_task(relabelled)
-    rows = [
-        ("relabelled", relabelled, relabelled.learned),
-        ("exact", relabelled, relabelled.exact),
-        ("raw logs", raw, raw.learned),
-        ("exact", raw, raw.exact),
-    ]
-    data, goals = pictures[0].ways_of_data, pictures[0].goals_of_data
+    rows = []
+    for run, found in zip(runs, pictures, strict=True):
+        name = {"rewards": "relabelled", "none": "raw logs"}[
+            run.experiment.relabel.name
+        ]
+        rows.append((name, found.scenes, found.scenes.learned))
+        rows.append(("exact", found.scenes, found.scenes.exact))
     made = {
         f"{domain}-search.webp": film(relabelled, 0, task),
         f"{domain}-belief.svg": beliefs_figure(rows, 0, task, "svg"),
-        f"{domain}-paths.svg": paths_figure(relabelled, data, goals, "svg"),
+        f"{domain}-paths.svg": paths_figure(pictures[0], "svg"),
         f"{domain}-returns.svg": bars_figure(bars(runs), "svg"),
         f"{domain}-episodes.svg": episodes_figure(
             episodes(runs, pictures), runs[0].experiment.family.episodes, "svg"
         ),
     }
+    if relabelled.frame.kind == "cells":
+        made[f"{domain}-distance.svg"] = distance_figure(runs, pictures)
     for name, content in made.items():
         with atomic(out / name) as file:
             file.write(content)
@@ -106,9 +125,10 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs/figures"))
     parser.add_argument("--out", type=Path, default=Path("docs/figures"))
     parser.add_argument("--domains", nargs="*", default=DOMAINS, choices=DOMAINS)
+    parser.add_argument("--no-raw", dest="raw", action="store_false")
     args = parser.parse_args()
     for domain in args.domains:
-        draw_domain(domain, run_all(domain, args.runs), args.out)
+        draw_domain(domain, run_all(domain, args.runs, args.raw), args.out)
 
 
 if __name__ == "__main__":

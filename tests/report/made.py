@@ -64,7 +64,8 @@ def plane_scenes() -> Scenes:
 def pictures(scenes: Scenes) -> Pictures:
     """Everything a page can show of them."""
     returns = np.array([[1.0, 2.0, 3.0, 3.0]])
-    return Pictures(scenes, returns, 2, scenes.place[0, :, 0], scenes.goals)
+    ways = scenes.place[0, :, 0]
+    return Pictures(scenes, returns, 2, ways, scenes.goals, ways, scenes.goals)
 
 
 def bare_run(folder: Path, rows: list[dict] | None = None) -> RunData:

@@ -28,7 +28,7 @@ from borelax.report.scene_svg import (
     telling_task,
 )
 from borelax.report.svg import Bar, Series, bar_chart, line_chart, number, spread, ticks
-from tests.report.made import bare_run, grid_scenes, plane_scenes
+from tests.report.made import bare_run, grid_scenes, pictures, plane_scenes
 from tests.tiny_run import compiled_quickly, finished
 
 BARS = [Bar("task known", 4.0), Bar("borelax, ß & <x>", -1.5, 0.5, 1)]
@@ -40,7 +40,7 @@ def made(kind: str) -> dict[str, bytes]:
     return {
         "grid": belief_figure(grid, 0, 0, kind),
         "plane": belief_figure(plane, 0, 0, kind),
-        "paths": paths_figure(grid, grid.place[0, :, 0], grid.goals, kind),
+        "paths": paths_figure(pictures(grid), kind),
         "bars": bars_figure(BARS, kind),
         "episodes": episodes_figure(LINES, 2, kind),
     }
@@ -129,10 +129,10 @@ def test_ticks_are_round_numbers_within(low, high, expected):
 
 
 def test_numbers_are_short():
-    assert [number(x) for x in (0.0, -1.5, 12345.0, 2e6, 1e-5)] == [
+    assert [number(x) for x in (0.0, -1.5, 12500.0, 2e6, 1e-5)] == [
         "0",
         "−1.5",
-        "12.35k",
+        "12.5k",
         "2M",
         "1e−05",
     ]
@@ -144,9 +144,9 @@ def test_moments_tell_search_find_and_return():
     assert telling_task(scenes) == 0
     assert moments_of(scenes, 0, 0) == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 2)]
     assert moments_of(scenes, 0, 1)[-1] == (1, 3)  # never found: the end
-    pictures = belief_strip(scenes, 0, 0)
-    assert next(words for words, _ in pictures) == "episode 1, step 0"
-    assert all(ET.fromstring(svg) is not None for _, svg in pictures)
+    strip = belief_strip(scenes, 0, 0)
+    assert next(words for words, _ in strip) == "episode 1, step 0"
+    assert all(ET.fromstring(svg) is not None for _, svg in strip)
 
 
 def test_paths_are_drawn_where_they_went():

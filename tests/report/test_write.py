@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from borelax.presets import preset
 from borelax.report import write
 from borelax.report.again import command_of
 from borelax.report.frames import Frame, spots_of
+from borelax.report.meanings import METRICS
 from borelax.report.run_data import Curve, read_run, thinned
 from borelax.report.scenes import choose_tasks, make_scenes
 from borelax.report.trained import Trained
@@ -129,6 +131,14 @@ def test_the_command_on_the_page_makes_the_same_experiment(flags):
 def test_own_families_and_values_have_no_command():
     assert command_of(Experiment(preset="custom")) is None
     assert command_of(preset("wind", "quick")) == "borelax run wind --preset quick"
+
+
+@pytest.mark.parametrize("domain", ["gridworld", "semicircle"])
+def test_every_metric_is_explained(domain):
+    docs = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")
+    for curve in read_run(finished(domain)).curves:
+        assert f"{curve.phase}/{curve.metric}" in METRICS
+        assert f"`{curve.metric}`" in docs and curve.phase in docs
 
 
 def test_thinning_keeps_means_and_the_last_point():

@@ -135,9 +135,10 @@ def _paths(names: list[str], pictures: Sequence[Pictures]) -> str:
             words = f"{name}: the last logged episodes of {len(data)} agents"
             goals = found.goals_of_data
             figures.append(figure(paths(scenes.frame, data, goals, words), words))
-        words = f"{name}: the meta-agent's first episode in {len(scenes.labels)} tasks"
-        ways = scenes.place[0, :, 0]
-        figures.append(figure(paths(scenes.frame, ways, scenes.goals, words), words))
+        ways, goals = found.ways_of_agent, found.goals_of_agent
+        if ways is not None:
+            words = f"{name}: the meta-agent's first episode in {len(ways)} tasks"
+            figures.append(figure(paths(scenes.frame, ways, goals, words), words))
     return f'<h2>Paths</h2><div class="row">{"".join(figures)}</div>' if figures else ""
 
 

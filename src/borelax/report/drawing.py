@@ -163,9 +163,9 @@ def _draw_belief(axes: Any, scenes: Scenes, values: np.ndarray) -> None:
     board = values.reshape(frame.shape[1], frame.shape[0])
     board = np.sqrt(board) if frame.kind == "cells" else board
     bounds = (frame.low[0], frame.high[0], frame.low[1], frame.high[1])
-    axes.imshow(
-        board, origin="lower", cmap=shade, vmin=0, vmax=1, extent=bounds, zorder=0
-    )
+    smooth = "nearest" if frame.kind == "cells" else "bilinear"
+    shown = {"cmap": shade, "vmin": 0, "vmax": 1, "interpolation": smooth}
+    axes.imshow(board, origin="lower", extent=bounds, zorder=0, **shown)
 
 
 def _draw_goal(axes: Any, scenes: Scenes, task: int) -> None:

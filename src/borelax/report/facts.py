@@ -55,7 +55,7 @@ def numbers(results: dict[str, Any]) -> list[tuple[str, str]]:
     returns, seeds = results["return"], results["seeds"]
     episodes = len(returns["per_episode"][0])
     spread = f" ± {returns['std']:.2f}" if seeds > 1 else ""
-    over = f"return, {episodes} episode{'s' * (episodes > 1)} together"
+    over = "return" if episodes == 1 else f"return, {episodes} episodes together"
     boxes = [(_number(returns["mean"], 2) + spread, over)]
     share = results.get("fraction_of_bayes_optimal")
     if share is not None:
@@ -152,10 +152,16 @@ def player_caption(scenes: Scenes) -> str:
     tasks, tested = len(scenes.labels), scenes.num_tested
     some = f"{tasks} of the {tested:,} test tasks, from the worst return to the best"
     which = "All test tasks" if tasks == tested else some
+    bright = ""
+    if scenes.frame.kind == "plane" and scenes.exact is not None:
+        bright = (
+            " Where the learned belief is bright matters more than how bright: it "
+            "learned from agents that went where they were paid."
+        )
     return (
         f"{which}. Move the slider, by pointer or with the arrow keys, or press Play. "
         "Thin orange: earlier episodes. Bars: the reward of every step; a click goes "
-        "there."
+        f"there.{bright}"
     )
 
 

@@ -66,6 +66,6 @@ def frame_of_film(
         gained += scenes.reward[seed, task, episode, :step].sum()
         words = f"episode {episode + 1}, step {step}, return {gained:.1f}"
         figure.suptitle(words.replace("-", "−"), fontsize=9)
-        figure.set_dpi(100)
+        figure.set_dpi(120)
         figure.canvas.draw()
         return np.asarray(figure.canvas.buffer_rgba())[..., :3].copy()

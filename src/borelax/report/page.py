@@ -31,6 +31,9 @@ class Pictures:
     ways_of_data: np.ndarray | None = None
     """One episode of each agent in the logs [N, H+1, 2]."""
     goals_of_data: np.ndarray = field(default_factory=lambda: np.zeros((0, 2)))
+    ways_of_agent: np.ndarray | None = None
+    """First episodes of the meta-agent in test tasks [N, H+1, 2]."""
+    goals_of_agent: np.ndarray = field(default_factory=lambda: np.zeros((0, 2)))
 
 
 def page(run: RunData, pictures: Pictures) -> str:
@@ -91,12 +94,14 @@ def search_section(run: RunData, pictures: Pictures) -> str:
     if scenes is None:
         return ""
     task = telling_task(scenes)
+    winds = scenes.frame.kind == "winds"
+    heading = "Feel the wind, then hold" if winds else "Search, then return"
     strip = "".join(
         f"<figure>{svg}<figcaption>{escape(words)}</figcaption></figure>"
         for words, svg in belief_strip(scenes, 0, task)
     )
     return (
-        "<h2>Search, then return</h2>"
+        f"<h2>{heading}</h2>"
         f'<div class="strip">{strip}</div><p class="small">'
         f"{escape(facts.strip_caption(scenes, task))}</p>"
         "<h3>Step through a test rollout</h3>"
@@ -149,35 +154,19 @@ def adaptation(run: RunData, pictures: Pictures) -> str:
 
 def data_section(run: RunData, pictures: Pictures) -> str:
     """Paths in the data beside those of the meta-agent."""
-    scenes, data = pictures.scenes, pictures.ways_of_data
-    if scenes is None or data is None:
+    scenes, data, ways = pictures.scenes, pictures.ways_of_data, pictures.ways_of_agent
+    if scenes is None or data is None or ways is None:
         return ""
-    ways = scenes.place[0, :, 0]
-    left = paths(
-        scenes.frame,
-        data,
-        pictures.goals_of_data,
-        f"Paths of {len(data)} agents of the logs, each straight to its own goal.",
-    )
-    right = paths(
-        scenes.frame,
-        ways,
-        scenes.goals,
-        f"First episodes of the agent in {len(ways)} tasks.",
-    )
+    words = f"the last logged episode of {len(data)} agents, each trained on one task"
+    left = paths(scenes.frame, data, pictures.goals_of_data, f"Paths: {words}.")
+    learned = f"its first episode in {len(ways)} tasks that it did not know"
+    right = paths(scenes.frame, ways, pictures.goals_of_agent, f"Paths: {learned}.")
+    dot = "" if scenes.frame.kind == "winds" else " (dot)"
     return (
         "<h2>What the logs show, and what was learned from them</h2>"
         '<div class="row pair">'
-        + figure(
-            left,
-            f"The data: the last logged episode of {len(data)} agents, each "
-            "trained on one task (dot), which it knew.",
-        )
-        + figure(
-            right,
-            "The meta-agent: its first episode in "
-            f"{len(ways)} tasks that it did not know.",
-        )
+        + figure(left, f"The data: {words}{dot}, which it knew.")
+        + figure(right, f"The meta-agent: {learned}.")
         + "</div>"
     )
 

@@ -62,10 +62,8 @@ def figures(run: RunData, pictures: Pictures) -> dict[str, Callable[[str], bytes
     if scenes is not None:
         task = telling_task(scenes)
         made["belief"] = lambda kind: belief_figure(scenes, 0, task, kind)
-        data = pictures.ways_of_data
-        if data is not None:
-            goals = pictures.goals_of_data
-            made["paths"] = lambda kind: paths_figure(scenes, data, goals, kind)
+        if pictures.ways_of_data is not None and pictures.ways_of_agent is not None:
+            made["paths"] = lambda kind: paths_figure(pictures, kind)
     if run.results is not None:
         results = run.results
         made["returns"] = lambda kind: bars_figure(facts.bars(results), kind)
@@ -117,16 +115,18 @@ def beliefs_figure(
         return figure_bytes(figure, kind)
 
 
-def paths_figure(
-    scenes: Scenes, data: np.ndarray, goals: np.ndarray, kind: str
-) -> bytes:
+def paths_figure(pictures: Pictures, kind: str) -> bytes:
     """Paths in the data beside the meta-agent's first episodes."""
+    scenes = pictures.scenes
+    data, ways = pictures.ways_of_data, pictures.ways_of_agent
+    if scenes is None or data is None or ways is None:
+        raise ValueError("there are no paths to draw")
     with new_figure(PAGE, 3.2) as figure:
         left, right = figure.subplots(1, 2)
-        draw_paths(left, scenes, data, goals)
-        draw_paths(right, scenes, scenes.place[0, :, 0], scenes.goals)
+        draw_paths(left, scenes, data, pictures.goals_of_data)
+        draw_paths(right, scenes, ways, pictures.goals_of_agent)
         left.set_title("the data: agents that know their task")
-        right.set_title("the meta-agent: it has to search")
+        right.set_title("the meta-agent: it has to find out")
         return figure_bytes(figure, kind)
 
 

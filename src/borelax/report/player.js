@@ -77,7 +77,7 @@ class World {
     for (let k = 0; k < columns * rows; k++) {
       const x = (k % columns) * width;
       const y = this.height - (Math.floor(k / columns) + 1) * height;
-      const box = { x, y, width: width + 0.4, height: height + 0.4 };
+      const box = { x, y, width, height };
       spots.push(draw(svg, "rect", { class: "belief", ...box, "fill-opacity": 0 }));
     }
     return spots;
@@ -265,7 +265,7 @@ class Player {
         const [top, bottom] = [y(Math.max(0, reward)), y(Math.min(0, reward))];
         const x = (start + s + 1) * wide;
         const height = Math.max(bottom - top, 0.8);
-        draw(strip, "rect", { class: reward > 0 ? "bar c2" : "bar c1", x, y: top, width: wide * 0.8, height });
+        draw(strip, "rect", { class: `bar ${["c1", "c6", "c2"][Math.sign(reward) + 1]}`, x, y: top, width: wide * 0.8, height });
       });
     });
     this.cursor = draw(strip, "rect", { class: "cursor", y: 0, width: Math.max(wide, 2), height: 58 });

@@ -5,6 +5,7 @@ world and downwards in SVG, so every place is flipped here, once.
 """
 
 import math
+from dataclasses import replace
 from html import escape
 
 import numpy as np
@@ -26,28 +27,35 @@ def moments_of(scenes: Scenes, seed: int, task: int) -> list[tuple[int, int]]:
     half = max(1, (step + 1) // 2)
     moments = [(0, 0), (episode, half), (episode, step + 1), (episode, horizon)]
     if episode + 1 < scenes.reward.shape[2]:
-        later = scenes.reward[seed, task, episode + 1]
-        arrives = (
-            int(np.argmax(later > later.min())) if later.max() > later.min() else 0
-        )
-        moments.append((episode + 1, min(horizon, arrives + 1) if arrives else horizon))
+        rest = replace(scenes, place=scenes.place[:, :, episode + 1 :])
+        moments.append((episode + 1, min(horizon, first_find(rest, seed, task) + 1)))
     return sorted(set(moments))
 
 
 def first_find(scenes: Scenes, seed: int, task: int) -> int:
-    """The step that first pays most, counted over episodes; all of them: none does."""
-    rewards = scenes.reward[seed, task].ravel()
-    if rewards.max() <= rewards.min():
-        return len(rewards)
-    return int(np.argmax(rewards > (rewards.max() + rewards.min()) / 2))
+    """The step that first ends at the goal, over all episodes; else how many there are.
+
+    Of a room: outside.
+    """
+    places = scenes.place[seed, task, :, 1:].reshape(-1, 2)
+    if scenes.frame.kind == "ring":
+        there = np.linalg.norm(places, axis=1) > 1
+    else:
+        goal = scenes.goals[task] if scenes.fixed_goal is None else scenes.fixed_goal
+        there = np.linalg.norm(places - goal, axis=1) <= max(scenes.radius, 1e-6)
+    return int(np.argmax(there)) if there.any() else len(places)
 
 
 def telling_task(scenes: Scenes, seed: int = 0) -> int:
-    """The task with the longest search in the first episode that finds the goal."""
+    """A task with a long search in the first episode that leaves time to enjoy it.
+
+    The longest that finds the goal before two thirds of the episode are over; if none
+    does, the shortest.
+    """
     horizon = scenes.reward.shape[-1]
     finds = [first_find(scenes, seed, n) for n in range(len(scenes.labels))]
-    early = [(find, n) for n, find in enumerate(finds) if find < horizon]
-    return max(early)[1] if early else 0
+    early = [(find, n) for n, find in enumerate(finds) if find < 2 * horizon / 3]
+    return max(early)[1] if early else int(np.argmin(finds))
 
 
 def belief_strip(scenes: Scenes, seed: int, task: int) -> list[tuple[str, str]]:

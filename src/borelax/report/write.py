@@ -65,16 +65,20 @@ def draw(
     scenes = attempt("The player", lambda: make_scenes(trained, most_tasks, chosen))
     what = "Returns in more episodes than trained on"
     further, count = attempt(what, lambda: _further(trained)) or (None, 0)
-    data = None
+    data = agent = None
     if scenes is not None:
         data = attempt("Paths of the data", lambda: ways_of_data(trained))
-    ways, goals = data or (None, np.zeros((0, 2)))
+        agent = attempt("Paths of the agent", lambda: ways_of_agent(trained))
+    nothing = None, np.zeros((0, 2))
+    (ways, goals), (own_ways, own_goals) = data or nothing, agent or nothing
     return Pictures(
         scenes=scenes,
         further=further,
         further_tasks=count,
         ways_of_data=ways,
         goals_of_data=goals,
+        ways_of_agent=own_ways,
+        goals_of_agent=own_goals,
     )
 
 
@@ -93,3 +97,10 @@ def ways_of_data(trained: Trained) -> tuple[np.ndarray, np.ndarray]:
     last = at(trained.logged(), np.s_[:WAYS, -1])
     goals = goals_of(trained.family, trained.trained_on())
     return places_of(trained.family, last), goals[:WAYS]
+
+
+def ways_of_agent(trained: Trained) -> tuple[np.ndarray, np.ndarray]:
+    """First episodes of the first seed in some test tasks, and their goals."""
+    first = at(trained.tested, np.s_[0, :WAYS, 0])
+    goals = goals_of(trained.family, trained.tasks)
+    return places_of(trained.family, first), goals[:WAYS]
