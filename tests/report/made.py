@@ -1,6 +1,7 @@
 """Scenes and runs made of fixed arrays, for tests that need no training."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,39 @@ def plane_scenes() -> Scenes:
         exact=None,
         chosen=np.zeros(1, int),
         num_tested=1_000,
+    )
+
+
+def ring_scenes() -> Scenes:
+    """One room whose door is to the right; the wall has four parts."""
+    frame = Frame("ring", (-1.5, -1.5), (1.5, 1.5), (4, 1), "chance of an open wall")
+    belief = np.tile([1.0, 0.5, 0.0, 0.25], (1, 1, 7, 1))
+    way = np.stack([np.linspace(0, 1.2, 4), np.full(4, 0.1)], -1)
+    return replace(
+        plane_scenes(),
+        frame=frame,
+        labels=("door at 5°",),
+        goals=np.array([[1.0, 0.1]]),
+        radius=0.4,
+        place=np.tile(way, (1, 1, EPISODES, 1, 1)),
+        learned=belief,
+        exact=belief,
+    )
+
+
+def wind_scenes() -> Scenes:
+    """One wind, believed to be none at first and known at the end."""
+    frame = Frame("winds", (-0.8, -0.4), (0.8, 1.4), (1, 1), "wind")
+    wind = np.array([0.04, -0.02])
+    belief = np.linspace(0, 1, 7)[None, None, :, None] * wind
+    return replace(
+        plane_scenes(),
+        frame=frame,
+        labels=("wind (+0.040, -0.020)",),
+        goals=wind[None],
+        fixed_goal=(0.0, 1.0),
+        learned=belief,
+        exact=belief,
     )
 
 

@@ -11,7 +11,14 @@ from borelax.report.page import Pictures, document, page
 from borelax.report.player import pack, player_html
 from borelax.report.run_data import Problems
 from tests.report.chromium import browser, chromium
-from tests.report.made import bare_run, grid_scenes, pictures, plane_scenes
+from tests.report.made import (
+    bare_run,
+    grid_scenes,
+    pictures,
+    plane_scenes,
+    ring_scenes,
+    wind_scenes,
+)
 
 LEFT, RIGHT, HOME, END = (
     ("ArrowLeft", 37),
@@ -121,6 +128,31 @@ def test_task_and_seed_are_chosen(shown):
     assert shown.errors == []
 
 
+@pytest.mark.parametrize(
+    ("scenes", "said"),
+    [
+        (plane_scenes(), "Reward expected at the true goal: learned belief 0."),
+        (
+            ring_scenes(),
+            "true door is open: learned belief 100 %, exact posterior 100 %",
+        ),
+        (wind_scenes(), "Believed wind (0.040, −0.020), true wind (0.040, −0.020)."),
+    ],
+    ids=lambda x: getattr(getattr(x, "frame", None), "kind", ""),
+)
+def test_every_kind_of_world_is_played(opened, tmp_path, scenes, said):
+    path = tmp_path / "page.html"
+    path.write_text(page(bare_run(tmp_path / "run"), pictures(scenes)), "utf-8")
+    opened.errors.clear()
+    opened.open(path)
+    opened.eval("document.querySelector('.time').focus()")
+    opened.press(*END)
+    assert said in readout(opened) and "step 3 of 3" in readout(opened)
+    places = "[...document.querySelectorAll('.first path, .first circle')]"
+    assert "NaN" not in opened.eval(f"{places}.map(e => e.outerHTML).join('')")
+    assert opened.errors == []
+
+
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, False), (390, True)])
 def test_the_page_fits_asks_for_nothing_and_follows_the_theme(
     shown, tmp_path, width, dark
@@ -162,7 +194,9 @@ class Balanced(HTMLParser):
         assert self.open.pop() == tag
 
 
-@pytest.mark.parametrize("scenes", [grid_scenes(), plane_scenes(), None])
+@pytest.mark.parametrize(
+    "scenes", [grid_scenes(), plane_scenes(), ring_scenes(), wind_scenes(), None]
+)
 def test_pages_are_whole_whatever_there_is(tmp_path, scenes):
     run = bare_run(tmp_path / "run")
     found = Pictures() if scenes is None else pictures(scenes)

@@ -41,7 +41,8 @@ def new_figure(width: float, height: float) -> Iterator[Any]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **RULES}):
+    rules: Any = {**matplotlib.rcParamsDefault, **RULES}
+    with matplotlib.rc_context(rules):
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(figure)
         yield figure
