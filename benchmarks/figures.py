@@ -27,7 +27,8 @@ from borelax.report.paper import (
     paths_figure,
 )
 from borelax.report.run_data import RunData, read_run
-from borelax.report.scene_svg import telling_task
+from borelax.report.scene_svg import first_find, telling_task
+from borelax.report.scenes import Scenes
 from borelax.report.svg import Bar, Series
 
 DOMAINS = ("gridworld", "semicircle")
@@ -91,11 +92,20 @@ def distance_figure(runs: list[RunData], pictures: list[Pictures]) -> bytes:
         return figure_bytes(figure, "svg")
 
 
+def failing_task(relabelled: Scenes, raw: Scenes) -> int:
+    """A task found at once with relabelling, and believed most wrongly without."""
+    off = np.abs(raw.learned[0] - raw.exact[0]).mean(axis=(1, 2))
+    horizon = relabelled.reward.shape[-1]
+    finds = [first_find(relabelled, 0, task) for task in range(len(off))]
+    return int(np.argmax(np.where(np.array(finds) < horizon, off, -1)))
+
+
 def draw_domain(domain: str, folders: list[Path], out: Path) -> None:
     runs = [read_run(folder) for folder in folders]
     pictures = draw_all(runs)
     relabelled = pictures[0].scenes
     task = telling_task(relabelled)
+    failing = failing_task(relabelled, pictures[1].scenes) if runs[1:] else task
     rows = []
     for run, found in zip(runs, pictures, strict=True):
         name = {"rewards": "relabelled", "none": "raw logs"}[
@@ -105,7 +115,7 @@ def draw_domain(domain: str, folders: list[Path], out: Path) -> None:
         rows.append(("exact", found.scenes, found.scenes.exact))
     made = {
         f"{domain}-search.webp": film(relabelled, 0, task),
-        f"{domain}-belief.svg": beliefs_figure(rows, 0, task, "svg"),
+        f"{domain}-belief.svg": beliefs_figure(rows, 0, failing, "svg"),
         f"{domain}-paths.svg": paths_figure(pictures[0], "svg"),
         f"{domain}-returns.svg": bars_figure(bars(runs), "svg"),
         f"{domain}-episodes.svg": episodes_figure(

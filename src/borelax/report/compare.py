@@ -139,7 +139,11 @@ def _paths(names: list[str], pictures: Sequence[Pictures]) -> str:
         if ways is not None:
             words = f"{name}: the meta-agent's first episode in {len(ways)} tasks"
             figures.append(figure(paths(scenes.frame, ways, goals, words), words))
-    return f'<h2>Paths</h2><div class="row">{"".join(figures)}</div>' if figures else ""
+    return (
+        f'<h2>Paths</h2><div class="row pair">{"".join(figures)}</div>'
+        if figures
+        else ""
+    )
 
 
 def _returns(
