@@ -12,11 +12,13 @@ from borelax.options import parse_domain
 from borelax.presets import preset
 from borelax.report import write
 from borelax.report.again import command_of
-from borelax.report.frames import Frame, spots_of
+from borelax.report.frames import Frame, frame_of, spots_of
 from borelax.report.meanings import METRICS
 from borelax.report.run_data import Curve, read_run, thinned
 from borelax.report.scenes import choose_tasks, make_scenes
 from borelax.report.trained import Trained
+from borelax.tasks.gridworld import Gridworld
+from borelax.tasks.half_cheetah_vel import HalfCheetahVel
 from tests.tiny_run import command, compiled_quickly, copy_finished, finished, run_tiny
 
 KINDS = {"gridworld": "cells", "semicircle": "plane", "escape-room": "ring"}
@@ -155,6 +157,15 @@ def test_tasks_reach_from_the_worst_to_the_best():
     chosen = choose_tasks(returns, None, 3)
     assert chosen.tolist() == [1, 0, 3]
     assert choose_tasks(returns, None, 9).tolist() == [0, 1, 2, 3, 4]
+    assert len(choose_tasks(np.zeros(21), Gridworld(), 3)) == 21
+    assert len(choose_tasks(np.zeros(96), Gridworld(size=10), 3)) == 32
+
+
+def test_what_cannot_be_drawn_says_why():
+    with pytest.raises(ValueError, match="21×21 cells is too large"):
+        frame_of(Gridworld(size=21))
+    with pytest.raises(ValueError, match="only its speed"):
+        frame_of(HalfCheetahVel())
 
 
 def test_spots_lie_where_they_are_drawn():

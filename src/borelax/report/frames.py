@@ -18,6 +18,8 @@ from borelax.types import Episodes
 
 CELLS_OF_PLANE = (32, 24)
 """Spots of a map of the plane, along x and y."""
+LARGEST_GRID = 20
+"""Cells per side beyond which a grid is not drawn."""
 SPOTS_OF_RING = 64
 """Spots of a map of a wall."""
 
@@ -39,6 +41,8 @@ class Frame:
 
 def frame_of(family: Any) -> Frame:
     """What is drawn of a family."""
+    if isinstance(family, Gridworld) and family.size > LARGEST_GRID:
+        raise ValueError(f"a grid of {family.size}×{family.size} cells is too large")
     if isinstance(family, Gridworld):
         edge, size = family.size - 0.5, (family.size, family.size)
         words = "chance that the goal is here"

@@ -25,6 +25,8 @@ from borelax.tasks.wind import GOAL, Wind
 
 NUM_TASKS = 6
 """Tasks to choose from where there are too many for all."""
+ALL_OF_GRID = 32
+"""Goals of a grid up to which all are there to choose from: those of 6×6 cells."""
 NUM_SEEDS = 3
 """Seeds to choose from."""
 
@@ -105,8 +107,10 @@ def make_scenes(
 
 
 def choose_tasks(returns: np.ndarray, family: Any, most: int) -> np.ndarray:
-    """All tasks of a grid; else ``most`` of them, from the worst return to the best."""
-    if len(returns) <= most or isinstance(family, Gridworld):
+    """All tasks of a small grid; else ``most``, from the worst return to the best."""
+    if isinstance(family, Gridworld):
+        most = max(most, ALL_OF_GRID)
+    if len(returns) <= most:
         return np.arange(len(returns))
     order = np.argsort(returns, kind="stable")
     return order[np.linspace(0, len(order) - 1, most).round().astype(int)]

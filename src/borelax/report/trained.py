@@ -29,13 +29,14 @@ from borelax.run_folder import NAMES
 from borelax.simulate.of_family import simulator_of
 from borelax.tasks.escape_room import EscapeRoom
 from borelax.tasks.gridworld import Gridworld
+from borelax.tasks.gym_tasks import GymTasks
 from borelax.tasks.mujoco_family import MujocoFamily
 from borelax.tasks.semicircle import SemiCircle
 from borelax.tasks.wind import Wind
 from borelax.types import Episodes
 
 MANY, FEW = 100, 8
-"""Tasks in which agents are run for more episodes; the few are MuJoCo's."""
+"""Tasks in which agents are run for more episodes; few where steps are slow."""
 
 
 class Trained:
@@ -82,7 +83,7 @@ class Trained:
 
     def further(self) -> Episodes:
         """Rollouts of more episodes than trained on [S, N, E, …], in some tasks."""
-        most = FEW if isinstance(self.family, MujocoFamily) else MANY
+        most = FEW if isinstance(self.family, MujocoFamily | GymTasks) else MANY
         count = min(most, self.experiment.evaluate.num_tasks)
         episodes = max(2 * self.spec.episodes, self.spec.episodes + 2)
         tasks = jax.tree.map(lambda x: x[:count], self.tasks)
