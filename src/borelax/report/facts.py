@@ -167,8 +167,7 @@ def player_caption(scenes: Scenes) -> str:
 
 def episodes_of(run: RunData) -> int:
     """Episodes per rollout in training; 0: unknown."""
-    family = run.settings.get("family")
-    return int(family.get("episodes", 0)) if isinstance(family, dict) else 0
+    return 0 if run.experiment is None else run.experiment.family.spec.episodes
 
 
 def facts_section(run: RunData) -> str:
