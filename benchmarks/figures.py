@@ -89,7 +89,7 @@ def distance_figure(runs: list[RunData], pictures: list[Pictures]) -> bytes:
         axes.set(xlabel="step of the rollout", ylabel="distance to the posterior")
         axes.set_ylim(0, None)
         axes.legend()
-        return figure_bytes(figure, "svg")
+        return figure_bytes(figure, "png")
 
 
 def failing_task(relabelled: Scenes, raw: Scenes) -> int:
@@ -115,15 +115,15 @@ def draw_domain(domain: str, folders: list[Path], out: Path) -> None:
         rows.append(("exact", found.scenes, found.scenes.exact))
     made = {
         f"{domain}-search.webp": film(relabelled, 0, task),
-        f"{domain}-belief.svg": beliefs_figure(rows, 0, failing, "svg"),
-        f"{domain}-paths.svg": paths_figure(pictures[0], "svg"),
-        f"{domain}-returns.svg": bars_figure(bars(runs), "svg"),
-        f"{domain}-episodes.svg": episodes_figure(
-            episodes(runs, pictures), runs[0].experiment.family.episodes, "svg"
+        f"{domain}-belief.png": beliefs_figure(rows, 0, failing, "png"),
+        f"{domain}-paths.png": paths_figure(pictures[0], "png"),
+        f"{domain}-returns.png": bars_figure(bars(runs), "png"),
+        f"{domain}-episodes.png": episodes_figure(
+            episodes(runs, pictures), runs[0].experiment.family.episodes, "png"
         ),
     }
     if relabelled.frame.kind == "cells":
-        made[f"{domain}-distance.svg"] = distance_figure(runs, pictures)
+        made[f"{domain}-distance.png"] = distance_figure(runs, pictures)
     for name, content in made.items():
         with atomic(out / name) as file:
             file.write(content)
