@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 INSIDE = {"borelax/py.typed", "borelax/__main__.py"}
+INSIDE |= {f"borelax/report/{name}" for name in ("page.css", "player.js")}
 INSIDE |= {f"borelax/oracles/{name}.json" for name in ("solved", "searched")}
 TINY = ("run", "gridworld", "--preset", "tiny", "--no-deterministic", "--out", "out")
 CACHE = Path(tempfile.gettempdir()) / f"borelax-tests-jax-{version('jax')}"

@@ -49,7 +49,12 @@ def test_version_and_exit_codes(capsys):
 def test_each_command_has_help(capsys, name):
     assert command(name, "--help") == 0
     out = capsys.readouterr().out
-    known = "Names of cells" if name == "reproduce" else "Steps per episode (H)."
+    own = {
+        "reproduce": "Names of cells",
+        "report": "figures for a paper",
+        "compare": "The page.",
+    }
+    known = own.get(name, "Steps per episode (H).")
     assert f"usage: borelax {name} " in out and known in out
 
 

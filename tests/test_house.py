@@ -16,8 +16,10 @@ a layer nothing is imported, but for the pairs in ``SIDEWAYS``, each for a reaso
   ``experiment``, which ``presets`` looks up by name.
 - ``pipeline`` works in a ``run_folder``, which keeps a ``journal``, and all three show
   ``progress``; ``bench`` shows it too, and notes a run's environment.
+- ``report.run_data`` and ``report.trained`` read what a ``run_folder`` holds, and
+  ``report.trained`` the tasks on which ``pipeline`` tests.
 - ``reproduce`` is several runs: a ``pipeline`` each, in a ``run_folder`` each.
-- ``__main__`` is ``cli``, which reads ``options``.
+- ``__main__`` is ``cli``, which reads ``options`` and ``options_report``.
 
 ``borelax/__init__.py`` names the public functions wherever they live, lazily.
 """
@@ -52,7 +54,7 @@ LAYERS = [
     "ambiguity oracles experiment presets presets_gridworld presets_plane "
     "presets_mujoco outputs",
     "progress journal run_folder pipeline bench reproduce report",
-    "options cli __main__",
+    "options options_report cli __main__",
 ]
 LAYER_OF = {name: i for i, layer in enumerate(LAYERS) for name in layer.split()}
 SIDEWAYS = {
@@ -77,7 +79,9 @@ SIDEWAYS = {
     "pipeline": {"run_folder", "progress"},
     "bench": {"run_folder", "progress"},
     "reproduce": {"pipeline", "run_folder", "progress"},
-    "cli": {"options"},
+    "report.run_data": {"run_folder"},
+    "report.trained": {"pipeline", "run_folder"},
+    "cli": {"options", "options_report"},
     "__main__": {"cli"},
 }
 

@@ -69,7 +69,7 @@ def test_every_setting_is_a_flag_with_help(capsys, domain):
 
 def test_phases_have_the_same_flags_but_for_the_folders(capsys):
     of_run, of_phase = help_of(capsys, "run", "gridworld"), help_of(capsys, "belief")
-    assert of_phase.keys() == of_run.keys() - {"preset", "out", "logs"}
+    assert of_phase.keys() == of_run.keys() - {"preset", "out", "logs", "report"}
     assert {f.name for f in fields(Settings)} < {f.name for f in fields(Options)}
 
 

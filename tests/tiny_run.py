@@ -33,7 +33,10 @@ from borelax.progress import Quiet
 from borelax.types import Episodes
 
 EXPERIMENT = preset("gridworld", "tiny")
-FLAGS = ("--preset", "tiny", "--checkpoint-seconds", "0", "--no-deterministic")
+FLAGS = (
+    *("--preset", "tiny", "--checkpoint-seconds", "0", "--no-deterministic"),
+    "--no-report",
+)
 
 
 @contextlib.contextmanager

@@ -14,11 +14,13 @@ from borelax.errors import BorelaxError, ConfigError, require
 USAGE = """\
 borelax learns to explore from logs.
 
-  borelax run DOMAIN        all phases, then a table
+  borelax run DOMAIN        all phases, then a table and report.html
   borelax collect DOMAIN    phase 1 alone: train one agent per task, keep the logs
   borelax belief RUN        phase 3 alone, in the folder of a run
   borelax meta RUN          phase 4 alone
   borelax evaluate RUN      phase 5 alone, then the table
+  borelax report RUN        write report.html, the run on one page; or its figures
+  borelax compare RUN RUN   several runs side by side on one page
   borelax oracle DOMAIN     what the best possible agents return
   borelax bench DOMAIN      how fast each phase is on this machine
   borelax reproduce table1  the paper's Table 1, each cell beside the published one
@@ -95,6 +97,10 @@ def _run(command: str, argv: list[str]) -> None:
     )
     print_results(results, Console())
     print(f"Results: {options.folder / 'results.json'}")
+    if options.report:
+        from borelax.report.write import report_line
+
+        print(report_line(options.folder, experiment))
 
 
 def _collect(command: str, argv: list[str]) -> None:
@@ -133,6 +139,27 @@ def _phase(command: str, argv: list[str]) -> None:
         return
     _ = pipeline.model if command == "belief" else pipeline.policies
     print(f"{command}: done, in {folder}")
+
+
+def _report(command: str, argv: list[str]) -> None:
+    from borelax.options_report import parse_report
+    from borelax.report.write import write_report
+
+    folder, options = parse_report(command, argv)
+    print(f"Report: {write_report(folder, options.out)}")
+    if options.style == "paper":
+        from borelax.report.paper import write_figures
+
+        for path in write_figures(folder, options.figures or folder / "figures"):
+            print(f"Figure: {path}")
+
+
+def _compare(command: str, argv: list[str]) -> None:
+    from borelax.options_report import parse_compare
+    from borelax.report.compare import write_comparison
+
+    folders, out = parse_compare(command, argv)
+    print(f"Comparison: {write_comparison(folders, out)}")
 
 
 def _oracle(command: str, argv: list[str]) -> None:
@@ -182,6 +209,8 @@ COMMANDS: dict[str, Callable[[str, list[str]], None]] = {
     "belief": _phase,
     "meta": _phase,
     "evaluate": _phase,
+    "report": _report,
+    "compare": _compare,
     "oracle": _oracle,
     "bench": _bench,
     "reproduce": _reproduce,

@@ -74,6 +74,8 @@ class Start:
     """The run's folder; by default runs/DOMAIN-PRESET-RELABEL."""
     logs: Path | None
     """Another run's folder whose logs to use in place of collecting new ones."""
+    report: bool
+    """End a run with report.html, the whole run on one page."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ def parse_domain(command: str, argv: list[str]) -> tuple[Experiment, Options]:
     domain, rest = _first_word(command, argv, "a domain", "gridworld")
     name = _value_of("--preset", rest) or "quick"
     values = _values_of(preset(domain, name), rest)
-    defaults = Options(preset=name, out=None, logs=None, **values)
+    defaults = Options(preset=name, out=None, logs=None, report=True, **values)
     options = _parse(Options, rest, f"borelax {command} {domain}", defaults)
     return options.experiment(options.preset), options
 

@@ -261,15 +261,29 @@ class Pipeline:
 
     def train_tasks(self) -> Any:
         """The tasks the logs are collected on [N]."""
-        num_tasks = self.experiment.collect.num_tasks
-        return draw_tasks(self.experiment.family, num_tasks, key=self.key("tasks"))
+        return logged_tasks(self.experiment)
 
     def test_tasks(self) -> Any:
         """Held-out tasks; of a finite family, its own."""
-        num_tasks = self.experiment.evaluate.num_tasks
-        key = self.key("test tasks")
-        return draw_tasks(self.experiment.family, num_tasks, key=key)
+        return held_out_tasks(self.experiment)
 
     def key(self, stream: str) -> Key:
         """The root of one stream of randomness."""
-        return jr.fold_in(jr.key(self.experiment.seed), STREAMS.index(stream))
+        return stream_key(self.experiment, stream)
+
+
+def stream_key(experiment: Experiment, stream: str) -> Key:
+    """The root of one stream of an experiment's randomness."""
+    return jr.fold_in(jr.key(experiment.seed), STREAMS.index(stream))
+
+
+def logged_tasks(experiment: Experiment) -> Any:
+    """The tasks that an experiment's logs are collected on."""
+    key = stream_key(experiment, "tasks")
+    return draw_tasks(experiment.family, experiment.collect.num_tasks, key=key)
+
+
+def held_out_tasks(experiment: Experiment) -> Any:
+    """The tasks that an experiment's agents are tested on."""
+    key = stream_key(experiment, "test tasks")
+    return draw_tasks(experiment.family, experiment.evaluate.num_tasks, key=key)

@@ -22,6 +22,7 @@ from borelax.progress import Quiet
 from borelax.relabel.policies import ReplayPolicies
 from borelax.relabel.rewards import KeepAsIs
 from borelax.report.table import print_results
+from borelax.report.write import write_report
 from borelax.run_folder import read_experiment
 from borelax.simulate.policy import AgentPolicy
 from borelax.types import Box, Spec, Transition
@@ -64,6 +65,16 @@ def run(experiment: Experiment, out) -> dict:
     return borelax.run(experiment, out, display=Quiet())
 
 
+@compiled_quickly()
+def check_report(experiment: Experiment, folder) -> None:
+    """The page has all but the player, given the family's code; without, files say."""
+    text = write_report(folder, experiment=experiment).read_text("utf-8")
+    assert "not at a place that could be drawn" in text
+    assert "Right of the dashed line" in text and "Learning curves" in text
+    text = write_report(folder).read_text("utf-8")
+    assert "which is your own code" in text and "Learning curves" in text
+
+
 def check_unknown(results: dict) -> None:
     """Nothing is measured against an oracle that nobody has."""
     oracle = results["oracle"]
@@ -83,6 +94,7 @@ def test_gymnasium_tasks_run_through_every_phase(tasks, tmp_path):
     assert results["domain"] == tasks.name and results["relabel"] == "rewards"
     assert json.loads((tmp_path / "run" / "results.json").read_text()) == results
     check_unknown(results)
+    check_report(experiment, tmp_path / "run")
     logs = read_episodes(tmp_path / "run" / "1-logs" / "rollouts-000.npz")
     short = np.asarray(logs.length) < tasks.spec.horizon
     assert short.any() == (tasks is FALL)
@@ -121,6 +133,7 @@ def test_a_users_own_jax_family_runs_through_every_phase(tmp_path):
     results = run(experiment, tmp_path)
     assert results["domain"] == "Drift"
     check_unknown(results)
+    check_report(experiment, tmp_path)
     told = json.loads((tmp_path / "experiment.json").read_text())["family"]
     assert told == {"kind": "Drift", "strength": 0.1, "gains": [1.0, 2.0]}
     changed = replace(experiment, family=Drift(strength=0.2))

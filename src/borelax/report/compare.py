@@ -1,0 +1,230 @@
+"""Several runs side by side on one page.
+
+What differs in their settings, returns and curves in the same charts, and players that
+show the same task and move together.
+"""
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from borelax.errors import ConfigError, DataError
+from borelax.experiment import differences
+from borelax.files import atomic
+from borelax.report import facts
+from borelax.report.meanings import METRICS, PHASES, UNITS
+from borelax.report.page import Pictures, document, figure, missing
+from borelax.report.player import MOST_BYTES, player_html
+from borelax.report.run_data import RunData, read_run, thinned
+from borelax.report.scene_svg import paths, telling_task
+from borelax.report.svg import Bar, Series, bar_chart, line_chart
+from borelax.report.write import draw
+
+COLOURS = 6
+"""Runs that can be told apart; a page takes no more."""
+
+
+def write_comparison(folders: Sequence[Path], out: Path) -> Path:
+    """Write the page; returns the file.
+
+    Raises:
+        ConfigError: if there are too many runs to tell apart.
+        DataError: if a folder is not that of a run.
+    """
+    if len(folders) > COLOURS:
+        raise ConfigError(f"At most {COLOURS} runs side by side, not {len(folders)}.")
+    for folder in folders:
+        if not (folder / "experiment.json").exists():
+            raise DataError(
+                f"{folder} is not the folder of a run: experiment.json is missing "
+                "there. Name folders that `borelax run` printed."
+            )
+    runs = [read_run(folder) for folder in folders]
+    with atomic(out) as file:
+        file.write(comparison(runs, draw_all(runs)).encode("utf-8", "replace"))
+    return out
+
+
+def draw_all(runs: Sequence[RunData]) -> list[Pictures]:
+    """Pictures of each run; of equal tests, the same tasks."""
+    first = draw(runs[0])
+    pictures = [first]
+    for run in runs[1:]:
+        chosen = first.scenes.chosen if first.scenes and _same(runs[0], run) else None
+        pictures.append(draw(run, chosen=chosen))
+    return pictures
+
+
+def comparison(runs: Sequence[RunData], pictures: Sequence[Pictures]) -> str:
+    """The whole page."""
+    names = names_of(runs)
+    sections = [
+        f"<h1>{len(runs)} runs side by side</h1>",
+        _table(runs, names),
+        "".join(missing(run) for run in runs),
+        _players(runs, names, pictures),
+        _returns(runs, names, pictures),
+        _paths(names, pictures),
+        _curves(runs, names),
+        _differences(runs, names),
+    ]
+    return document("borelax: runs side by side", "".join(sections))
+
+
+def names_of(runs: Sequence[RunData]) -> list[str]:
+    """Short names that tell the runs apart: folders, or as much as it takes."""
+    names = [run.name for run in runs]
+    if len(set(names)) == len(names):
+        return names
+    return [f"{run.folder.resolve().parent.name}/{run.name}" for run in runs]
+
+
+def _table(runs: Sequence[RunData], names: list[str]) -> str:
+    head = ("run", "domain", "preset", "logs", "return", "of the best", "seconds")
+    rows = []
+    for run, name in zip(runs, names, strict=True):
+        results = run.results
+        told = [
+            facts.subject(run),
+            str(run.settings.get("preset", "")),
+            facts.logs(run),
+        ]
+        if results is None:
+            rows.append((name, *told, "no results yet", "", ""))
+            continue
+        (size, _), *_ = facts.numbers(results)
+        share = results.get("fraction_of_bayes_optimal")
+        of_best = "unknown" if share is None else f"{100 * share:.1f} %"
+        seconds = f"{sum(results['wall_seconds'].values()):,.0f}"
+        rows.append((name, *told, size, of_best, seconds))
+    return f'<div class="wide">{facts.table(rows, head)}</div>'
+
+
+def _players(
+    runs: Sequence[RunData], names: list[str], pictures: Sequence[Pictures]
+) -> str:
+    shown = [p.scenes for p in pictures if p.scenes is not None]
+    if not shown:
+        return ""
+    task = telling_task(shown[0])
+    each = MOST_BYTES // len(shown)
+    parts = []
+    for run, name, found in zip(runs, names, pictures, strict=True):
+        if found.scenes is not None:
+            first = task if _same(runs[0], run) else None
+            player = player_html(found.scenes, name, each, first)
+            parts.append(f"<div><h3>{escape(name)}: {escape(facts.logs(run))}</h3>")
+            parts.append(f"{player}</div>")
+    return (
+        "<h2>The same task, side by side</h2>"
+        '<p><label><input type="checkbox" class="together" checked> move together'
+        f'</label></p><div class="row pair">{"".join(parts)}</div>'
+    )
+
+
+def _paths(names: list[str], pictures: Sequence[Pictures]) -> str:
+    """Where each run's data went, and its agent."""
+    figures = []
+    for name, found in zip(names, pictures, strict=True):
+        scenes, data = found.scenes, found.ways_of_data
+        if scenes is None:
+            continue
+        if data is not None:
+            words = f"{name}: the last logged episodes of {len(data)} agents"
+            goals = found.goals_of_data
+            figures.append(figure(paths(scenes.frame, data, goals, words), words))
+        ways, goals = found.ways_of_agent, found.goals_of_agent
+        if ways is not None:
+            words = f"{name}: the meta-agent's first episode in {len(ways)} tasks"
+            figures.append(figure(paths(scenes.frame, ways, goals, words), words))
+    return (
+        f'<h2>Paths</h2><div class="row pair">{"".join(figures)}</div>'
+        if figures
+        else ""
+    )
+
+
+def _returns(
+    runs: Sequence[RunData], names: list[str], pictures: Sequence[Pictures]
+) -> str:
+    bars, series = [], []
+    for i, (run, name) in enumerate(zip(runs, names, strict=True)):
+        if run.results is not None:
+            returns = run.results["return"]
+            spread = returns["std"] if run.results["seeds"] > 1 else None
+            bars.append(Bar(name, float(returns["mean"]), spread, i))
+        further = pictures[i].further
+        if further is not None:
+            episodes = np.arange(1.0, further.shape[1] + 1)
+            series.append(Series(name, episodes, further.T, i))
+    first = runs[0]
+    if first.results is not None and all(_same(first, run) for run in runs):
+        bars += [bar for bar in facts.bars(first.results) if "borelax" not in bar.name]
+    bars.sort(key=lambda bar: -bar.value)
+    figures = []
+    if bars:
+        svg = bar_chart(bars, described=facts.bars_described(bars))
+        figures.append(
+            figure(svg, "Return on the test's tasks, all episodes together.")
+        )
+    if series:
+        words = "; ".join(f"{s.name}: {facts.by_episode(s.values)}" for s in series)
+        svg = line_chart(series, x_label="episode", described=words, dots=True)
+        figures.append(figure(svg, "Return of each episode, more than trained on."))
+    key = _key([(s.name, s.colour) for s in series])
+    return f'<h2>Returns</h2>{key}<div class="row pair">{"".join(figures)}</div>'
+
+
+def _curves(runs: Sequence[RunData], names: list[str]) -> str:
+    parts = []
+    for phase, words in PHASES.items():
+        metrics = {
+            c.metric: None for run in runs for c in run.curves if c.phase == phase
+        }
+        charts = [_chart(runs, names, phase, metric) for metric in metrics]
+        if charts:
+            row = f'<div class="row">{"".join(charts)}</div>'
+            parts.append(f"<h3>{escape(words)}</h3>{row}")
+    if not parts:
+        return ""
+    key = _key([(name, i) for i, name in enumerate(names)])
+    return f"<h2>Learning curves</h2>{key}{''.join(parts)}"
+
+
+def _chart(runs: Sequence[RunData], names: list[str], phase: str, metric: str) -> str:
+    series = [
+        Series(names[i], thin.done, thin.values, i)
+        for i, run in enumerate(runs)
+        for thin in map(thinned, run.curves)
+        if (thin.phase, thin.metric) == (phase, metric)
+    ]
+    unit = UNITS.get(phase, "done")
+    words = f"{metric} over {unit}, {len(series)} runs"
+    svg = line_chart(series, x_label=unit, described=words)
+    return figure(svg, f"{metric}: {METRICS.get(f'{phase}/{metric}', '')}")
+
+
+def _differences(runs: Sequence[RunData], names: list[str]) -> str:
+    rows = []
+    for run, name in zip(runs[1:], names[1:], strict=True):
+        for line in differences(runs[0].settings, run.settings):
+            path, change = line.split(": ", 1)
+            rows.append((name, path, *change.split(" -> ", 1)))
+    head = ("run", "setting", f"in {names[0]}", "in this one")
+    if not rows:
+        return "<h2>What differs</h2><p>Nothing in the settings.</p>"
+    table = facts.table(rows, head)
+    return f'<h2>What differs</h2><div class="wide">{table}</div>'
+
+
+def _key(entries: list[tuple[str, int]]) -> str:
+    items = [f'<li><i class="c{c}"></i>{escape(name)}</li>' for name, c in entries]
+    return f'<ul class="key">{"".join(items)}</ul>'
+
+
+def _same(one: RunData, other: RunData) -> bool:
+    """Whether two runs are tested on the same tasks."""
+    names = ("family", "seed", "evaluate")
+    return all(one.settings.get(n) == other.settings.get(n) for n in names)
