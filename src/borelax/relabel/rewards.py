@@ -52,11 +52,12 @@ class RelabelRewards:
     """Fill half of each rollout with other tasks' episodes under its own reward."""
 
     belief_pieces: float = 0.0
-    """Share of the belief's rollouts that are made of short pieces instead, each of
-    which is own or borrowed by a fair coin. Where most logged episodes are those of
-    agents that know their goal, such rollouts show what a long search looks like."""
+    """Share of the belief's rollouts that are made of short pieces instead, whichever
+    task's agent made them. Where most logged episodes are those of agents that know
+    their goal, such rollouts show what a long search looks like."""
     meta_pieces: float = 0.0
-    """The same share, of the meta-agent's rollouts."""
+    """The same share of the meta-agent's rollouts; there each piece is own or borrowed
+    by a fair coin, so that what pays is not too rare to learn from."""
     pieces: int = 6
     """Pieces in such a rollout, or as many fewer as cut its episodes evenly."""
 
@@ -83,7 +84,7 @@ class RelabelRewards:
         )
         self._check_pieces(logs.episodes)
         return Relabelled(
-            logs.tasks, logs.episodes, simulator.reward, self, self.meta_pieces
+            logs.tasks, logs.episodes, simulator.reward, self, self.meta_pieces, 0.5
         )
 
     def _check_pieces(self, episodes: Episodes) -> None:
@@ -105,10 +106,13 @@ class Relabelled(eqx.Module):
     settings: RelabelRewards = eqx.field(static=True)
     pieces_share: float = eqx.field(static=True)
     """Share of rollouts that are made of pieces."""
+    own_share: float = eqx.field(static=True)
+    """Share of pieces that the rollout's own task's agent made."""
 
     def for_belief(self) -> "Relabelled":
-        """The belief has a share of pieces of its own."""
-        return replace(self, pieces_share=self.settings.belief_pieces)
+        """With the belief's share of pieces, from all tasks alike."""
+        share, num_tasks = self.settings.belief_pieces, self.episodes.reward.shape[0]
+        return replace(self, pieces_share=share, own_share=1 / num_tasks)
 
     def draw(self, num_rollouts: int, *, key: Key) -> Episodes:
         """Random composite rollouts [num_rollouts, E, …]."""
@@ -147,7 +151,7 @@ class Relabelled(eqx.Module):
         own = jnp.broadcast_to(task[:, None], shape)
         others = self._others(own, key=keys[0])
         places = Places(
-            task=jnp.where(jr.bernoulli(keys[1], 0.5, shape), own, others),
+            task=jnp.where(jr.bernoulli(keys[1], self.own_share, shape), own, others),
             rollout=jr.randint(keys[2], shape, 0, rollouts),
             episode=jr.randint(keys[3], shape, 0, episodes),
             time=jr.randint(keys[4], shape, 0, horizon - steps + 1),
