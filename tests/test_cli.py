@@ -49,7 +49,8 @@ def test_version_and_exit_codes(capsys):
 def test_each_command_has_help(capsys, name):
     assert command(name, "--help") == 0
     out = capsys.readouterr().out
-    known = "Names of cells" if name == "reproduce" else "Steps per episode (H)."
+    own = {"reproduce": "Names of cells", "diagnose": "Steps to ask about"}
+    known = own.get(name, "Steps per episode (H).")
     assert f"usage: borelax {name} " in out and known in out
 
 
@@ -69,6 +70,8 @@ def test_help_is_of_the_domain(capsys):
         ("run gridworld --preset huge", "no preset called 'huge'; choose from quick,"),
         ("run", "`borelax run` needs a domain, for example: borelax run gridworld"),
         ("belief", "`borelax belief` needs the folder of a run"),
+        ("diagnose", "`borelax diagnose` needs the folder of a run, or of logs"),
+        ("diagnose x --plot x.txt", "A picture's name ends in .png, .svg, .pdf"),
         ("run --preset tiny gridworld", "needs a domain"),
         ("collect gridworld --logs x", "takes no --logs"),
     ],

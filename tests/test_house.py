@@ -16,6 +16,7 @@ a layer nothing is imported, but for the pairs in ``SIDEWAYS``, each for a reaso
   ``experiment``, which ``presets`` looks up by name.
 - ``pipeline`` works in a ``run_folder``, which keeps a ``journal``, and all three show
   ``progress``; ``bench`` shows it too, and notes a run's environment.
+- ``any_logs`` reads what a ``run_folder`` holds.
 - ``reproduce`` is several runs: a ``pipeline`` each, in a ``run_folder`` each.
 - ``__main__`` is ``cli``, which reads ``options``.
 
@@ -51,7 +52,7 @@ LAYERS = [
     "collect relabel belief meta evaluate",
     "ambiguity oracles experiment presets presets_gridworld presets_plane "
     "presets_mujoco outputs",
-    "progress journal run_folder pipeline bench reproduce report",
+    "progress journal run_folder any_logs pipeline bench reproduce report",
     "options cli __main__",
 ]
 LAYER_OF = {name: i for i, layer in enumerate(LAYERS) for name in layer.split()}
@@ -76,6 +77,7 @@ SIDEWAYS = {
     "run_folder": {"journal", "progress"},
     "pipeline": {"run_folder", "progress"},
     "bench": {"run_folder", "progress"},
+    "any_logs": {"run_folder"},
     "reproduce": {"pipeline", "run_folder", "progress"},
     "cli": {"options"},
     "__main__": {"cli"},

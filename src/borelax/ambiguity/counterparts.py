@@ -76,7 +76,7 @@ def count_counterparts(
     count = max(NEIGHBOURS_PER_TASK * tasks, FEWEST_NEIGHBOURS)
     places = asked.place.reshape(len(own), -1)
     task_of, _ = nearest(places, near.place, count, progress)
-    present = _per_task(task_of, np.ones(task_of.shape), tasks)
+    present = _per_task(task_of, _as_near_as_own(own, task_of), tasks)
     found = nearest(places, known.place, count, progress)
     moved = _differences(own, asked.change, found, known.change)
     moves = _estimate(own, found[0], moved, tasks)
@@ -85,7 +85,9 @@ def count_counterparts(
     else:  # where the next state differs, so may the reward: that is not its doing
         paid = _differences(own, asked.reward, found, known.reward) & ~moved
         pays = _estimate(own, found[0], paid, tasks)
-    return _summarise(sample, present, pays, moves)
+    # where no other task was, next states are as elsewhere; rewards may all differ
+    moves = np.where(np.isnan(moves), _mean(moves), moves)
+    return _summarise(sample, present, np.nan_to_num(pays, nan=1.0), moves, _mean(pays))
 
 
 def nearest(
@@ -116,6 +118,17 @@ def _closest(
     return jax.lax.top_k(2 * places @ rows.T - squares[None, :], count)[1]
 
 
+def _as_near_as_own(
+    own: Int[np.ndarray, "M"], task_of: Int[np.ndarray, "M K"]
+) -> Bool[np.ndarray, "M K"]:
+    """Which neighbours, nearest first, are no farther than some of the own task's.
+
+    Others are somewhere else.
+    """
+    mine = task_of == own[:, None]
+    return np.maximum.accumulate(mine[:, ::-1], axis=1)[:, ::-1]
+
+
 def _differences(
     own: Int[np.ndarray, "M"],
     here: Float[np.ndarray, "N Q outcome"],
@@ -141,17 +154,20 @@ def _estimate(
 ) -> Float[np.ndarray, "M N"]:
     """How surely each task differs from the step's own, by its steps near there.
 
-    Beyond the share that differs within one task. A task that was never near is taken
-    for the mean of those that were; where none was, nothing speaks against it.
+    Beyond the share that differs within one task; so where nothing differs it is zero
+    on average, and may be negative. A task that was never near is taken for the mean
+    of those that were; where none was, it is NaN.
     """
     mine = task_of == own[:, None]
     by_chance = min(float(differs[mine].mean()), 0.5) if mine.any() else 0.0
-    near = _per_task(task_of, np.ones(task_of.shape), tasks)
-    share = _per_task(task_of, differs, tasks) / np.maximum(near, 1)
-    share = np.clip((share - by_chance) / (1 - by_chance), 0, 1)
+    there = _as_near_as_own(own, task_of)
+    near = _per_task(task_of, there, tasks)
+    share = _per_task(task_of, differs & there, tasks) / np.maximum(near, 1)
+    share = (share - by_chance) / (1 - by_chance)
     others = (near > 0) & (np.arange(tasks)[None] != own[:, None])
     number = others.sum(axis=1)
-    mean = np.where(number > 0, (share * others).sum(axis=1) / np.maximum(number, 1), 1)
+    mean = (share * others).sum(axis=1) / np.maximum(number, 1)
+    mean = np.where(number > 0, mean, np.nan)
     return np.where(others, share, mean[:, None])
 
 
@@ -160,19 +176,23 @@ def _summarise(
     present: Float[np.ndarray, "M N"],
     pays: Float[np.ndarray, "M N"],
     moves: Float[np.ndarray, "M N"],
+    pays_where_known: float,
 ) -> Pairs:
     tasks, number = sample.asked.reward.shape
     own = np.repeat(np.arange(tasks), number)
     mine = np.arange(tasks)[None] == own[:, None]
-    tells = np.where(mine, 0.0, np.maximum(pays, moves))
+    tells = np.where(mine, 0.0, np.minimum(pays + moves, 1))
     here = present[mine]
     counterparts = (tells * present).sum(axis=1)  # own column of ``tells`` is zero
-    matched = np.minimum(counterparts / np.maximum(here, 1), 1)
-    tells = tells * (here > 0)[:, None]
+    matched = np.clip(counterparts / np.maximum(here, 1), 0, 1)
+    signed = tells * (here > 0)[:, None]
+    tells = np.maximum(signed, 0)
     group = _groups(sample.asked.rollout).ravel()
-    parts = np.zeros((2, GROUPS, tasks, tasks))
-    np.add.at(parts[0], (group, own), tells * matched[:, None])
-    np.add.at(parts[1], (group, own), tells)
+    parts = np.zeros((3, GROUPS, tasks, tasks))
+    for part, values in zip(
+        parts, (tells * matched[:, None], tells, signed), strict=True
+    ):
+        np.add.at(part, (group, own), values)
     share, error = _with_error(*parts)
     total, total_error = _with_error(*parts.sum(axis=(2, 3), keepdims=True))
     others = max(tasks - 1, 1)
@@ -182,28 +202,41 @@ def _summarise(
         telling=parts[1].sum(axis=0) / number,
         total=float(total[0, 0]),
         total_error=float(total_error[0, 0]),
-        rewards=float(np.where(mine, 0, pays).sum() / (len(own) * others)),
-        transitions=float(np.where(mine, 0, moves).sum() / (len(own) * others)),
+        rewards=max(pays_where_known, 0.0),
+        transitions=max(float(moves[~mine].mean()), 0.0),
         step_telling=(tells.sum(axis=1) / others).reshape(tasks, number),
         step_counterparts=matched.reshape(tasks, number),
     )
 
 
 def _with_error(
-    matched: Float[np.ndarray, "G N N"], telling: Float[np.ndarray, "G N N"]
+    matched: Float[np.ndarray, "G N N"],
+    telling: Float[np.ndarray, "G N N"],
+    signed: Float[np.ndarray, "G N N"],
 ) -> tuple[Float[np.ndarray, "N N"], Float[np.ndarray, "N N"]]:
-    """The share of both tasks' telling steps, and its jackknife standard error."""
-    matched, telling = (x + x.swapaxes(1, 2) for x in (matched, telling))
+    """The share of both tasks' telling steps, and its jackknife standard error.
+
+    NaN where no more steps tell than chance allows, at the usual level: ``signed`` is
+    zero on average where nothing tells, and ``telling`` is its positive part.
+    """
+    matched, telling, signed = (
+        x + x.swapaxes(1, 2) for x in (matched, telling, signed)
+    )
+    total, net = telling.sum(axis=0), signed.sum(axis=0)
+    by_chance = NormalDist().inv_cdf(1 - LEVEL) * _jackknife(net - signed)
+    some = (net >= 1) & (net > by_chance)
 
     def ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-        return np.where(whole >= 1, part / np.maximum(whole, 1e-9), np.nan)
+        return np.clip(part / np.maximum(whole, 1), 0, 1)
 
-    without = ratio(
-        matched.sum(axis=0) - matched, np.maximum(telling.sum(axis=0) - telling, 1)
-    )
+    error = _jackknife(ratio(matched.sum(axis=0) - matched, total - telling))
+    return np.where(some, ratio(matched.sum(axis=0), total), np.nan), error
+
+
+def _jackknife(without: Float[np.ndarray, "G N N"]) -> Float[np.ndarray, "N N"]:
+    """Standard error of a number, given what it is without each group."""
     spread = np.square(without - without.mean(axis=0)).sum(axis=0)
-    error = np.sqrt((GROUPS - 1) / GROUPS * spread)
-    return ratio(matched.sum(axis=0), telling.sum(axis=0)), error
+    return np.sqrt((GROUPS - 1) / GROUPS * spread)
 
 
 def _groups(rollout: Int[np.ndarray, "N Q"]) -> Int[np.ndarray, "N Q"]:
@@ -219,6 +252,12 @@ def _per_task(
     total = np.zeros((len(task_of), tasks))
     np.add.at(total, (np.arange(len(task_of))[:, None], task_of), values)
     return total
+
+
+def _mean(estimates: Float[np.ndarray, "M N"]) -> float:
+    """Where it is known; 0 where it never is."""
+    known = estimates[~np.isnan(estimates)]
+    return float(known.mean()) if known.size else 0.0
 
 
 def _limit(number: int) -> float:

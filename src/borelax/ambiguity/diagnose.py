@@ -10,7 +10,7 @@ knows, so that the blunders of beginners do not contradict the ways of experts.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.random as jr
@@ -35,6 +35,7 @@ PART = 4
 """How many donors are needed is found out with this fraction of the steps."""
 
 
+@runtime_checkable
 class Display(Protocol):
     """Where progress is shown."""
 
@@ -143,9 +144,21 @@ class Diagnose:
 
     def __call__(self, material: Material, display: Display) -> Diagnosis:
         """Look at the logs, and at what would become of them if they were repaired."""
+        return self._run(material, display).diagnosis()
+
+    def after(self, relabel: str, material: Material, display: Display) -> Standing:
+        """Where the logs stand after ``rewards``, ``policies`` or ``none``."""
+        run = self._run(material, display)
+        sample = run.sample()
+        if relabel == "rewards":
+            return run.relabelled(sample, material.logs.num_tasks - 1)
+        if relabel == "policies":
+            return run.replayed(sample)
+        return Standing.of(run.compare("as logged", sample))
+
+    def _run(self, material: Material, display: Display) -> "_Run":
         require_numbers(material.logs.episodes)
-        rng = np.random.default_rng(self.seed)
-        return _Run(self, material, display, rng).diagnosis()
+        return _Run(self, material, display, np.random.default_rng(self.seed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,19 +172,16 @@ class _Run:
 
     def diagnosis(self) -> Diagnosis:
         material, episodes = self.material, self.material.logs.episodes
-        sample = self._sample(episodes, _last_third(material.logs.num_rollouts))
-        pairs = self._compare("as logged", sample)
+        sample = self.sample()
+        pairs = self.compare("as logged", sample)
         standing = Standing.of(pairs)
         relabelling = replaying = donors = None
         pays = pairs.rewards >= pairs.transitions
         if standing.verdict != "told apart" and pays and material.reward is not None:
-            relabelling = self._relabelled(sample, material.logs.num_tasks - 1)
+            relabelling = self.relabelled(sample, material.logs.num_tasks - 1)
             donors = self._fewest_donors(sample, relabelling)
         elif standing.verdict != "told apart" and material.can_replay:
-            visits = self._visits()
-            every = np.arange(visits.reward.shape[1])
-            joined = replayed(sample, self._sample(visits, every))
-            replaying = Standing.of(self._compare("replayed", joined))
+            replaying = self.replayed(sample)
         return Diagnosis(
             as_logged=standing,
             pairs=pairs,
@@ -184,7 +194,12 @@ class _Run:
             replayed=replaying,
         )
 
-    def _sample(self, episodes: Episodes, rollouts: np.ndarray) -> Sample:
+    def sample(self) -> Sample:
+        """Steps of the last third of the logs."""
+        logs = self.material.logs
+        return self._drawn(logs.episodes, _last_third(logs.num_rollouts))
+
+    def _drawn(self, episodes: Episodes, rollouts: np.ndarray) -> Sample:
         """Steps to ask about from a third of the rollouts, the others to compare."""
         tasks, total = episodes.reward.shape[:2]
         shuffled = self.rng.permutation(rollouts)
@@ -198,7 +213,8 @@ class _Run:
             draw_steps(episodes, earlier, count, self.rng),
         )
 
-    def _compare(self, label: str, sample: Sample) -> Pairs:
+    def compare(self, label: str, sample: Sample) -> Pairs:
+        """Look at steps, showing progress."""
         material, reward = self.material, self.material.reward
         differs = None
         if reward is not None:
@@ -215,11 +231,19 @@ class _Run:
         finally:
             self.display.end()
 
-    def _relabelled(self, sample: Sample, donors: int) -> Standing:
+    def relabelled(self, sample: Sample, donors: int) -> Standing:
+        """Where the logs stand if half of the steps are borrowed."""
         material, reward = self.material, self.material.reward
         assert reward is not None
         borrowed = relabelled(sample, material.logs.tasks, reward, donors, self.rng)
-        return Standing.of(self._compare(f"relabelled, {donors} donors", borrowed))
+        return Standing.of(self.compare(f"relabelled, {donors} donors", borrowed))
+
+    def replayed(self, sample: Sample) -> Standing:
+        """Where the logs stand if others' policies make half of the steps."""
+        visits = self._visits()
+        every = np.arange(visits.reward.shape[1])
+        joined = replayed(sample, self._drawn(visits, every))
+        return Standing.of(self.compare("replayed", joined))
 
     def _fewest_donors(self, sample: Sample, everyone: Standing) -> int | None:
         """By halving; more donors never hurt."""
@@ -228,7 +252,7 @@ class _Run:
         low, high, part = 0, self.material.logs.num_tasks - 1, sample.part(PART)
         while high - low > 1:
             middle = (low + high + 1) // 2
-            enough = self._relabelled(part, middle).verdict == "told apart"
+            enough = self.relabelled(part, middle).verdict == "told apart"
             low, high = (low, middle) if enough else (middle, high)
         return high
 

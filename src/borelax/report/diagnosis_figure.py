@@ -28,7 +28,7 @@ def draw_diagnosis(diagnosis: Diagnosis, path: Path) -> None:
     left, right = figure.subplots(1, 2)
     shown = _draw_pairs(left, diagnosis)
     _draw_places(right, diagnosis)
-    bar = figure.colorbar(shown, ax=[left, right], shrink=0.8)
+    bar = figure.colorbar(shown, ax=right, shrink=0.8)
     bar.set_label("telling steps with a counterpart", color=INK)
     with atomic(path) as file:
         kind = path.suffix.lower().removeprefix(".")
@@ -42,8 +42,9 @@ def _draw_pairs(axes, diagnosis: Diagnosis):
     axes.set_facecolor(PALE)
     shown = axes.imshow(share, vmin=0, vmax=1, cmap="cividis", interpolation="nearest")
     axes.set_title(f"pairs of tasks: {diagnosis.as_logged.verdict}", color=INK)
-    axes.set_xlabel("task")
-    axes.set_ylabel("task")
+    for axis, name in ((axes.xaxis, "task"), (axes.yaxis, "task")):
+        axis.set_label_text(name)
+        axis.get_major_locator().set_params(integer=True)
     return shown
 
 
