@@ -143,7 +143,7 @@ def _differences(
     gap = np.square(there[found] - here.reshape(len(own), 1, -1))
     noise = gap[mine].mean(axis=0) if mine.any() else np.zeros(gap.shape[-1])
     gap /= (noise + SMALLEST_NOISE**2).astype(gap.dtype)
-    return (gap > _limit(gap.shape[-1])).any(axis=-1)
+    return np.any(gap > _limit(gap.shape[-1]), axis=-1)
 
 
 def _estimate(
