@@ -123,11 +123,6 @@ class DiagnoseOptions:
     """Use the reward function and the policies where they are known."""
     diagnose: Diagnose = field(default_factory=Diagnose)
 
-    def __post_init__(self) -> None:
-        """Refuse a picture's name before a minute of work."""
-        if self.plot is not None:
-            check_suffix(self.plot)
-
 
 @dataclass(frozen=True)
 class ReproduceOptions:
@@ -200,8 +195,11 @@ def parse_oracle(command: str, argv: list[str]) -> tuple[Family, bool, Path | No
 def parse_diagnose(command: str, argv: list[str]) -> tuple[Path, DiagnoseOptions]:
     """Flags of a diagnosis, and where the logs are."""
     word, rest = _first_word(command, argv, "the folder of a run, or of logs", "RUN")
-    program = f"borelax {command} {word}"
-    return Path(word), _parse(DiagnoseOptions, rest, program, DiagnoseOptions())
+    defaults = DiagnoseOptions()
+    options = _parse(DiagnoseOptions, rest, f"borelax {command} {word}", defaults)
+    if options.plot is not None:
+        check_suffix(options.plot)  # before a minute of work
+    return Path(word), options
 
 
 def parse_reproduce(command: str, argv: list[str]) -> tuple[Table1, tuple[Cell, ...]]:
