@@ -2,7 +2,8 @@
 
 ``python benchmarks/ambiguity_regret.py --out FOLDER`` runs small experiments on
 several families, starts, amounts of data and relabellings, and writes
-``regret.json`` and ``regret.png``. What is there is not run again.
+``regret.json`` and ``regret.png``. Runs that are there are not run again, their logs
+are diagnosed afresh.
 """
 
 import argparse
@@ -82,13 +83,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", default="", help="settings whose name has this")
     arguments = parser.parse_args()
-    rows = []
-    for setting in SETTINGS:
-        path = arguments.out / f"{setting.name}.json"
-        if arguments.only in setting.name and not exists(path):
-            write_json(path, measure(setting, arguments.out))
-        if exists(path):
-            rows.append(read_json(path))
+    chosen = [setting for setting in SETTINGS if arguments.only in setting.name]
+    rows = [measure(setting, arguments.out) for setting in chosen]
     correlation = rank_correlation(
         [row["ambiguity"] for row in rows], [row["regret"] for row in rows]
     )
@@ -109,7 +105,8 @@ def measure(setting: Setting, out: Path) -> dict:
     pipeline.folder.adopt("collect", out / setting.logs_name)
     material = Material(logs, pipeline.simulator, setting.start)
     standing = Diagnose().after(setting.relabel, material, display)
-    results = pipeline.results()
+    done = out / setting.name / "results.json"
+    results = read_json(done) if exists(done) else pipeline.results()
     return {
         "name": setting.name,
         "family": setting.family,
