@@ -54,17 +54,15 @@ class Setting:
         """A quick preset made smaller still."""
         quick = preset(self.family, "quick")
         collect = replace(quick.collect, start=self.start, iterations=self.iterations)
-        small = _small_grid if self.family == "gridworld" else _small_plane
-        return replace(
-            small(replace(quick, collect=collect)), relabel=RELABEL[self.relabel]
-        )
+        small = SMALL[self.family](replace(quick, collect=collect))
+        return replace(small, relabel=RELABEL[self.relabel])
 
 
 SETTINGS = (
     *(
         Setting("gridworld", relabel, start, iterations)
         for start in ("uniform", "fixed")
-        for iterations in (10, 40)
+        for iterations in (10, 20, 40)
         for relabel in ("none", "rewards")
     ),
     *(
@@ -81,9 +79,10 @@ def main() -> None:
     """Run what is missing; then rank correlation and figure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--only", default="", help="settings whose name has this")
+    families = sorted({setting.family for setting in SETTINGS})
+    parser.add_argument("--families", nargs="+", choices=families, default=families)
     arguments = parser.parse_args()
-    chosen = [setting for setting in SETTINGS if arguments.only in setting.name]
+    chosen = [setting for setting in SETTINGS if setting.family in arguments.families]
     rows = [measure(setting, arguments.out) for setting in chosen]
     correlation = rank_correlation(
         [row["ambiguity"] for row in rows], [row["regret"] for row in rows]
@@ -140,6 +139,8 @@ def draw(rows: list[dict], correlation: float, path: Path) -> None:
                 for row in rows
                 if row["family"] == family and (row["relabel"] != "none") == repaired
             ]
+            if not some:
+                continue
             axes.plot(
                 [row["ambiguity"] for row in some],
                 [row["regret"] for row in some],
@@ -184,7 +185,7 @@ def _small_grid(quick: Experiment) -> Experiment:
     )
 
 
-def _small_plane(quick: Experiment) -> Experiment:
+def _small_wind(quick: Experiment) -> Experiment:
     updates = 6_000
     return replace(
         quick,
@@ -200,6 +201,12 @@ def _small_plane(quick: Experiment) -> Experiment:
         evaluate=replace(quick.evaluate, num_tasks=200),
     )
 
+
+SMALL = {
+    "gridworld": _small_grid,
+    "semicircle": lambda quick: quick,  # learns nothing from less
+    "wind": _small_wind,
+}
 
 if __name__ == "__main__":
     main()
