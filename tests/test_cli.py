@@ -51,6 +51,7 @@ def test_each_command_has_help(capsys, name):
     out = capsys.readouterr().out
     own = {
         "reproduce": "Names of cells",
+        "diagnose": "Steps to ask about",
         "report": "figures for a paper",
         "compare": "The page.",
     }
@@ -74,6 +75,8 @@ def test_help_is_of_the_domain(capsys):
         ("run gridworld --preset huge", "no preset called 'huge'; choose from quick,"),
         ("run", "`borelax run` needs a domain, for example: borelax run gridworld"),
         ("belief", "`borelax belief` needs the folder of a run"),
+        ("diagnose", "`borelax diagnose` needs the folder of a run, or of logs"),
+        ("diagnose x --plot x.txt", "A picture's name ends in .png, .svg, .pdf"),
         ("run --preset tiny gridworld", "needs a domain"),
         ("collect gridworld --logs x", "takes no --logs"),
     ],

@@ -18,6 +18,7 @@ a layer nothing is imported, but for the pairs in ``SIDEWAYS``, each for a reaso
   ``progress``; ``bench`` shows it too, and notes a run's environment.
 - ``report.run_data`` and ``report.trained`` read what a ``run_folder`` holds, and
   ``report.trained`` the tasks on which ``pipeline`` tests.
+- ``any_logs`` reads what a ``run_folder`` holds.
 - ``reproduce`` is several runs: a ``pipeline`` each, in a ``run_folder`` each.
 - ``__main__`` is ``cli``, which reads ``options`` and ``options_report``.
 
@@ -53,7 +54,7 @@ LAYERS = [
     "collect relabel belief meta evaluate",
     "ambiguity oracles experiment presets presets_gridworld presets_plane "
     "presets_mujoco outputs",
-    "progress journal run_folder pipeline bench reproduce report",
+    "progress journal run_folder any_logs pipeline bench reproduce report",
     "options options_report cli __main__",
 ]
 LAYER_OF = {name: i for i, layer in enumerate(LAYERS) for name in layer.split()}
@@ -78,6 +79,7 @@ SIDEWAYS = {
     "run_folder": {"journal", "progress"},
     "pipeline": {"run_folder", "progress"},
     "bench": {"run_folder", "progress"},
+    "any_logs": {"run_folder"},
     "reproduce": {"pipeline", "run_folder", "progress"},
     "report.run_data": {"run_folder"},
     "report.trained": {"pipeline", "run_folder"},

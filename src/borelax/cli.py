@@ -21,6 +21,7 @@ borelax learns to explore from logs.
   borelax evaluate RUN      phase 5 alone, then the table
   borelax report RUN        write report.html, the run on one page; or its figures
   borelax compare RUN RUN   several runs side by side on one page
+  borelax diagnose LOGS     can these logs tell the tasks apart?
   borelax oracle DOMAIN     what the best possible agents return
   borelax bench DOMAIN      how fast each phase is on this machine
   borelax reproduce table1  the paper's Table 1, each cell beside the published one
@@ -162,6 +163,29 @@ def _compare(command: str, argv: list[str]) -> None:
     print(f"Comparison: {write_comparison(folders, out)}")
 
 
+def _diagnose(command: str, argv: list[str]) -> None:
+    from rich.console import Console
+
+    from borelax.any_logs import open_logs
+    from borelax.options import parse_diagnose
+    from borelax.progress import ProgressDisplay
+    from borelax.report.diagnosis import print_diagnosis, print_json
+    from borelax.report.diagnosis_figure import draw_diagnosis
+
+    path, options = parse_diagnose(command, argv)
+    material = open_logs(path)
+    if not options.ask_rewards:
+        material = material.steps_alone()
+    diagnosis = options.diagnose(material, ProgressDisplay())
+    if options.json:
+        print_json(diagnosis)
+    else:
+        print_diagnosis(diagnosis, str(path), Console())
+    if options.plot is not None:
+        draw_diagnosis(diagnosis, options.plot)
+        print(f"Picture: {options.plot}", file=sys.stderr if options.json else None)
+
+
 def _oracle(command: str, argv: list[str]) -> None:
     from borelax.options import parse_oracle
     from borelax.report.oracle import print_oracle
@@ -211,6 +235,7 @@ COMMANDS: dict[str, Callable[[str, list[str]], None]] = {
     "evaluate": _phase,
     "report": _report,
     "compare": _compare,
+    "diagnose": _diagnose,
     "oracle": _oracle,
     "bench": _bench,
     "reproduce": _reproduce,

@@ -106,11 +106,25 @@ def write_makers(folder: Path, logs: TaskLogs) -> list[str]:
 def read_logs(folder: Path, tasks_like: Any, policies_like: Any | None) -> TaskLogs:
     """Read what ``write_logs`` wrote; the ``like`` trees give the shapes."""
     tasks = store.load_tree(folder / "tasks.safetensors", tasks_like)
-    episodes = _read_shards(folder)
+    episodes = read_shards(folder)
     if policies_like is None:
         return TaskLogs(tasks, episodes)
     policies = store.load_tree(folder / "policies.safetensors", policies_like)
     return TaskLogs(tasks, episodes, policies)
+
+
+def read_shards(folder: Path) -> Episodes:
+    """All rollouts of ``write_logs``; memory is taken once, and filled in parts."""
+    shard, total = _read_shard(folder / _shard(0))
+    size = shard.reward.shape[1]
+    episodes = jax.tree.map(
+        lambda x: jnp.zeros((x.shape[0], total, *x.shape[2:]), x.dtype), shard
+    )
+    for number, first in enumerate(range(0, total, size)):
+        if number > 0:
+            shard, _ = _read_shard(folder / _shard(number))
+        episodes = _place(shard, first, episodes)
+    return episodes
 
 
 def rollouts_per_shard(episodes: Episodes) -> int:
@@ -158,20 +172,6 @@ def read_episodes(path: Path) -> Episodes:
     return _episodes(path, store.load_arrays(path))
 
 
-def _read_shards(folder: Path) -> Episodes:
-    """All rollouts; memory is taken once, and filled shard by shard."""
-    shard, total = _read_shard(folder / _shard(0))
-    size = shard.reward.shape[1]
-    episodes = jax.tree.map(
-        lambda x: jnp.zeros((x.shape[0], total, *x.shape[2:]), x.dtype), shard
-    )
-    for number, first in enumerate(range(0, total, size)):
-        if number > 0:
-            shard, _ = _read_shard(folder / _shard(number))
-        episodes = _place(shard, first, episodes)
-    return episodes
-
-
 def _place(shard: Episodes, first: int, room: Episodes) -> Episodes:
     """Write a shard into its place, and wait: reading must not run ahead of it."""
     return jax.block_until_ready(write_rollouts((shard, jnp.asarray(first)), room))
@@ -195,7 +195,30 @@ def _episodes(path: Path, arrays: dict[str, np.ndarray], *beside: str) -> Episod
     if missing:
         raise DataError(f"{path} has no {', '.join(sorted(missing))}: not a log file.")
     known = {f.name for f in fields(Episodes)}
-    return Episodes(**{k: jnp.asarray(x) for k, x in arrays.items() if k in known})
+    rollouts = {name: x for name, x in arrays.items() if name in known}
+    _check_shapes(path, rollouts)
+    return Episodes(**{name: jnp.asarray(x) for name, x in rollouts.items()})
+
+
+def _check_shapes(path: Path, rollouts: dict[str, np.ndarray]) -> None:
+    """Refuse arrays that are not [*batch, E, H+1, obs], [*batch, E, H, …] and so on."""
+    shapes = {name: x.shape for name, x in rollouts.items()}
+    steps = shapes["reward"]
+    fits = {
+        "reward": len(steps) >= 2,
+        "obs": shapes["obs"][:-2] == steps[:-1]
+        and shapes["obs"][-2:-1] == tuple(h + 1 for h in steps[-1:]),
+        "action": shapes["action"][: len(steps)] == steps,
+        "length": shapes.get("length", steps[:-1]) == steps[:-1],
+        "ended": shapes.get("ended", steps[:-1]) == steps[:-1],
+    }
+    for name, right in fits.items():
+        if not right:
+            raise DataError(
+                f"{path} has reward {list(steps)}, which must be [tasks, rollouts, "
+                f"episodes, steps], and {name} {list(shapes[name])}, which does not "
+                "fit: observations are one more than steps, the rest as many."
+            )
 
 
 def _nbytes(episodes: Episodes) -> int:

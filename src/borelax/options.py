@@ -1,12 +1,13 @@
 """Flags of the command line: presets and run folders as defaults, tyro for the rest."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import tyro
 
+from borelax.ambiguity.diagnose import Diagnose
 from borelax.belief.fit import FitBelief
 from borelax.collect.collect import Collect
 from borelax.errors import ConfigError, require, require_positive
@@ -16,6 +17,7 @@ from borelax.meta.fit import FitMeta
 from borelax.presets import RELABELLINGS, preset
 from borelax.relabel.policies import ReplayPolicies
 from borelax.relabel.rewards import KeepAsIs, RelabelRewards
+from borelax.report.oracle_figure import check_suffix
 from borelax.reproduce import CQL_WEIGHT, Cell, Table1, cells_called
 from borelax.run_folder import read_experiment
 
@@ -112,6 +114,19 @@ class OracleOptions:
 
 
 @dataclass(frozen=True)
+class DiagnoseOptions:
+    """How to look at logs, and how to say what was found."""
+
+    json: bool = False
+    """Print JSON, for machines, in place of a table and sentences."""
+    plot: Path | None = None
+    """Draw tasks against tasks, and the coverage, to this file (.png, .svg or .pdf)."""
+    ask_rewards: bool = True
+    """Use the reward function and the policies where they are known."""
+    diagnose: Diagnose = field(default_factory=Diagnose)
+
+
+@dataclass(frozen=True)
 class ReproduceOptions:
     """Which cells of the paper's table to work out, and at what scale."""
 
@@ -177,6 +192,16 @@ def parse_oracle(command: str, argv: list[str]) -> tuple[Family, bool, Path | No
     defaults = OracleOptions(cast(Family, preset(domain).family))
     options = _parse(OracleOptions, rest, f"borelax {command} {domain}", defaults)
     return options.family, options.recompute, options.plot
+
+
+def parse_diagnose(command: str, argv: list[str]) -> tuple[Path, DiagnoseOptions]:
+    """Flags of a diagnosis, and where the logs are."""
+    word, rest = _first_word(command, argv, "the folder of a run, or of logs", "RUN")
+    defaults = DiagnoseOptions()
+    options = _parse(DiagnoseOptions, rest, f"borelax {command} {word}", defaults)
+    if options.plot is not None:
+        check_suffix(options.plot)  # before a minute of work
+    return Path(word), options
 
 
 def parse_reproduce(command: str, argv: list[str]) -> tuple[Table1, tuple[Cell, ...]]:

@@ -1,0 +1,212 @@
+"""The diagnosis before training against the regret after it.
+
+``python benchmarks/ambiguity_regret.py --out FOLDER`` runs small experiments on
+several families, starts, amounts of data and relabellings, and writes
+``regret.json`` and ``regret.png``. Runs that are there are not run again, their logs
+are diagnosed afresh.
+"""
+
+import argparse
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from borelax.ambiguity.diagnose import Diagnose, Material
+from borelax.experiment import Experiment
+from borelax.files import atomic, exists, read_json, write_json
+from borelax.pipeline import Pipeline
+from borelax.presets import preset
+from borelax.progress import ProgressDisplay
+from borelax.relabel.policies import ReplayPolicies
+from borelax.relabel.rewards import KeepAsIs, RelabelRewards
+from borelax.tasks.gridworld import Gridworld
+
+COLOURS = {"gridworld": "#0072b2", "semicircle": "#d55e00", "wind": "#009e73"}
+RELABEL = {
+    "none": KeepAsIs(),
+    "rewards": RelabelRewards(),
+    "policies": ReplayPolicies(rollouts=40),
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One experiment: what differs between them."""
+
+    family: str
+    relabel: str
+    start: str
+    iterations: int
+    """Iterations of phase 1: the amount of data, and how far agents have come."""
+
+    @property
+    def name(self) -> str:
+        """For folders and figures."""
+        return f"{self.family}-{self.start}-{self.iterations}-{self.relabel}"
+
+    @property
+    def logs_name(self) -> str:
+        """Settings with the same logs share them."""
+        return f"{self.family}-{self.start}-{self.iterations}"
+
+    def experiment(self) -> Experiment:
+        """A quick preset made smaller still."""
+        quick = preset(self.family, "quick")
+        collect = replace(quick.collect, start=self.start, iterations=self.iterations)
+        small = SMALL[self.family](replace(quick, collect=collect))
+        return replace(small, relabel=RELABEL[self.relabel])
+
+
+SETTINGS = (
+    *(
+        Setting("gridworld", relabel, start, iterations)
+        for start in ("uniform", "fixed")
+        for iterations in (10, 20, 40)
+        for relabel in ("none", "rewards")
+    ),
+    *(
+        Setting("semicircle", relabel, start, 40)
+        for start in ("uniform", "excluding", "fixed")
+        for relabel in ("none", "rewards")
+    ),
+    *(Setting("wind", "none", "fixed", iterations) for iterations in (20, 40)),
+    Setting("wind", "policies", "fixed", 40),
+)
+
+
+def main() -> None:
+    """Run what is missing; then rank correlation and figure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    families = sorted({setting.family for setting in SETTINGS})
+    parser.add_argument("--families", nargs="+", choices=families, default=families)
+    arguments = parser.parse_args()
+    chosen = [setting for setting in SETTINGS if setting.family in arguments.families]
+    rows = [measure(setting, arguments.out) for setting in chosen]
+    correlation = rank_correlation(
+        [row["ambiguity"] for row in rows], [row["regret"] for row in rows]
+    )
+    for row in rows:
+        print(f"{row['name']:40} {row['ambiguity']:.3f} {row['regret']:.3f}")
+    print(f"rank correlation over {len(rows)} settings: {correlation:.3f}")
+    summary = {"rank_correlation": correlation, "settings": rows}
+    write_json(arguments.out / "regret.json", summary)
+    draw(rows, correlation, arguments.out / "regret.png")
+
+
+def measure(setting: Setting, out: Path) -> dict:
+    """Diagnose the data that the belief will learn from, then train and test."""
+    experiment, display = setting.experiment(), ProgressDisplay()
+    display.prefix = f"{setting.name}: "
+    logs = Pipeline(experiment, out / setting.logs_name, display).logs
+    pipeline = Pipeline(experiment, out / setting.name, display)
+    pipeline.folder.adopt("collect", out / setting.logs_name)
+    material = Material(logs, pipeline.simulator, setting.start)
+    standing = Diagnose().after(setting.relabel, material, display)
+    done = out / setting.name / "results.json"
+    results = read_json(done) if exists(done) else pipeline.results()
+    return {
+        "name": setting.name,
+        "family": setting.family,
+        "relabel": setting.relabel,
+        "ambiguity": 1 - (standing.counterparts or 0.0),
+        "pairs_ambiguous": standing.ambiguous,
+        "verdict": standing.verdict,
+        "regret": 1 - results["fraction_of_bayes_optimal"],
+        "return": results["return"]["mean"],
+    }
+
+
+def rank_correlation(first: list[float], second: list[float]) -> float:
+    """Spearman's: the correlation of ranks; equal values share their mean rank."""
+    ranks = [_ranks(np.asarray(values)) for values in (first, second)]
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+def draw(rows: list[dict], correlation: float, path: Path) -> None:
+    """One dot per setting: filled as logged, open if repaired."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for family, colour in COLOURS.items():
+        for repaired in (False, True):
+            some = [
+                row
+                for row in rows
+                if row["family"] == family and (row["relabel"] != "none") == repaired
+            ]
+            if not some:
+                continue
+            axes.plot(
+                [row["ambiguity"] for row in some],
+                [row["regret"] for row in some],
+                "o",
+                color=colour,
+                markerfacecolor="white" if repaired else colour,
+                label=f"{family}, {'repaired' if repaired else 'as logged'}",
+            )
+    axes.set_xlabel("before training: telling steps without a counterpart")
+    axes.set_ylabel("after training: regret, share of the optimum")
+    axes.set_title(f"rank correlation {correlation:.2f}, {len(rows)} settings")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8)
+    with atomic(path) as file:
+        figure.savefig(file, format="png", dpi=150)
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    below = (values[None] < values[:, None]).sum(axis=1)
+    equal = (values[None] == values[:, None]).sum(axis=1)
+    return below + (equal + 1) / 2
+
+
+def _small_grid(quick: Experiment) -> Experiment:
+    updates = 5_000
+    return replace(
+        quick,
+        family=Gridworld(size=4, horizon=10, episodes=3),
+        collect=replace(
+            quick.collect,
+            num_tasks=12,
+            explore_iterations=max(quick.collect.iterations // 2, 1),
+        ),
+        belief=replace(quick.belief, updates=2_500),
+        meta=replace(
+            quick.meta,
+            parts=5,
+            updates=updates,
+            agent=replace(quick.meta.agent, decay_updates=updates),
+        ),
+        evaluate=replace(quick.evaluate, num_tasks=12),
+    )
+
+
+def _small_wind(quick: Experiment) -> Experiment:
+    updates = 6_000
+    return replace(
+        quick,
+        collect=replace(quick.collect, num_tasks=16),
+        belief=replace(quick.belief, updates=1_000, rollouts_per_update=32),
+        meta=replace(
+            quick.meta,
+            parts=4,
+            rollouts_per_part=200,
+            updates=updates,
+            agent=replace(quick.meta.agent, batch_size=256, decay_updates=updates),
+        ),
+        evaluate=replace(quick.evaluate, num_tasks=200),
+    )
+
+
+SMALL = {
+    "gridworld": _small_grid,
+    "semicircle": lambda quick: quick,  # learns nothing from less
+    "wind": _small_wind,
+}
+
+if __name__ == "__main__":
+    main()
