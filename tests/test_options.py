@@ -120,6 +120,7 @@ def test_flags_are_those_of_the_domains_own_parts():
         ("", RelabelRewards()),
         ("--relabelling.meta-pieces 0.5", RelabelRewards(meta_pieces=0.5)),
         ("--relabelling.belief-pieces 1", RelabelRewards(belief_pieces=1.0)),
+        ("--relabelling.belief-own 0.1", RelabelRewards(belief_own=0.1)),
         ("--relabel policies --relabelling.rollouts 9", ReplayPolicies(rollouts=9)),
         ("--relabel=policies --relabelling.turns 3", ReplayPolicies(turns=3)),
         ("--relabel none", KeepAsIs()),

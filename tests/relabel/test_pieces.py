@@ -115,17 +115,17 @@ def test_early_ends_cannot_be_cut() -> None:
     assert eqx.tree_equal(made, drawn(0.5)), "none ended early"
 
 
-def test_the_belief_has_a_share_of_its_own_and_pieces_of_all_tasks_alike() -> None:
-    settings = RelabelRewards(belief_pieces=1.0, pieces=PIECES)
+def test_the_belief_has_shares_of_its_own() -> None:
+    settings = RelabelRewards(belief_pieces=1.0, belief_own=0.1, pieces=PIECES)
     source = settings(coded_logs(), Coded(), start="uniform", key=jr.key(0))
     assert eqx.tree_equal(source.draw_with_makers(DRAWS, key=jr.key(0)), drawn(0.0))
     made = source.for_belief().draw_with_makers(DRAWS, key=jr.key(0))
     assert made.maker.shape == (DRAWS, PIECES)
     own = np.asarray(made.maker) == np.asarray(made.task)[:, None]
-    assert abs(own.mean() - 1 / N) < 4 * np.sqrt(1 / N / own.size)
+    assert abs(own.mean() - 0.1) < 4 * np.sqrt(0.09 / own.size)
 
 
-@pytest.mark.parametrize("whose", ["belief_pieces", "meta_pieces"])
+@pytest.mark.parametrize("whose", ["belief_pieces", "belief_own", "meta_pieces"])
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
 def test_more_than_everything_is_refused(whose: str, share: float) -> None:
     with pytest.raises(ConfigError, match=rf"{whose} must lie in \[0, 1\]"):

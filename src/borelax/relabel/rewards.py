@@ -52,12 +52,15 @@ class RelabelRewards:
     """Fill half of each rollout with other tasks' episodes under its own reward."""
 
     belief_pieces: float = 0.0
-    """Share of the belief's rollouts that are made of short pieces instead, whichever
-    task's agent made them. Where most logged episodes are those of agents that know
-    their goal, such rollouts show what a long search looks like."""
+    """Share of the belief's rollouts that are made of short pieces instead. Where most
+    logged episodes are those of agents that know their goal, such rollouts show what a
+    long search looks like."""
+    belief_own: float = 0.5
+    """Share of these pieces that are own, not borrowed: with fewer, searches that find
+    nothing for long are more frequent, and what pays is rarer."""
     meta_pieces: float = 0.0
-    """The same share of the meta-agent's rollouts; there each piece is own or borrowed
-    by a fair coin, so that what pays is not too rare to learn from."""
+    """Share of the meta-agent's rollouts that are made of pieces; half of these are
+    own."""
     pieces: int = 6
     """Pieces in such a rollout, or as many fewer as cut its episodes evenly."""
 
@@ -65,7 +68,7 @@ class RelabelRewards:
 
     def __post_init__(self) -> None:
         """Refuse more than everything."""
-        require_share(self, "belief_pieces", "meta_pieces")
+        require_share(self, "belief_pieces", "belief_own", "meta_pieces")
         require_positive(self, "pieces")
 
     def __call__(
@@ -110,9 +113,11 @@ class Relabelled(eqx.Module):
     """Share of pieces that the rollout's own task's agent made."""
 
     def for_belief(self) -> "Relabelled":
-        """With the belief's share of pieces, from all tasks alike."""
-        share, num_tasks = self.settings.belief_pieces, self.episodes.reward.shape[0]
-        return replace(self, pieces_share=share, own_share=1 / num_tasks)
+        """With the belief's share of pieces."""
+        settings = self.settings
+        return replace(
+            self, pieces_share=settings.belief_pieces, own_share=settings.belief_own
+        )
 
     def draw(self, num_rollouts: int, *, key: Key) -> Episodes:
         """Random composite rollouts [num_rollouts, E, …]."""
