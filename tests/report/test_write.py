@@ -120,7 +120,7 @@ def test_what_is_no_run_is_refused(tmp_path, capsys):
         "--seeds 3 --seed 7",
         "--relabel none --meta.agent.lr 0.001",
         "--exact-belief --meta.agent.hidden 8 9",
-        "--relabelling.pieces-share 0.25 --meta.view.decoded --meta.view.no-latent",
+        "--relabelling.meta-pieces 0.25 --meta.view.decoded --meta.view.no-latent",
     ],
 )
 def test_the_command_on_the_page_makes_the_same_experiment(flags):

@@ -87,7 +87,7 @@ class RelabelRewards:
         )
         self._check_pieces(logs.episodes)
         return Relabelled(
-            logs.tasks, logs.episodes, simulator.reward, self, self.meta_pieces, 0.5
+            logs.tasks, logs.episodes, simulator.reward, self, self.meta_pieces
         )
 
     def _check_pieces(self, episodes: Episodes) -> None:
@@ -107,9 +107,9 @@ class Relabelled(eqx.Module):
     episodes: Episodes
     reward: RewardFunction = eqx.field(static=True)
     settings: RelabelRewards = eqx.field(static=True)
-    pieces_share: float = eqx.field(static=True)
+    pieces_share: float = eqx.field(static=True, default=0.0)
     """Share of rollouts that are made of pieces."""
-    own_share: float = eqx.field(static=True)
+    own_share: float = eqx.field(static=True, default=0.5)
     """Share of pieces that the rollout's own task's agent made."""
 
     def for_belief(self) -> "Relabelled":
