@@ -8,10 +8,8 @@ rollouts like those that it learned from, then along the best known search.
 """
 
 import argparse
-import json
 from pathlib import Path
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -19,9 +17,10 @@ import numpy as np
 
 from borelax.belief.elbo import BeliefModel
 from borelax.evaluate.evaluate import Evaluate
-from borelax.experiment import Experiment
 from borelax.pipeline import Pipeline
 from borelax.progress import ProgressDisplay
+from borelax.report.trained import of_seed
+from borelax.run_folder import read_experiment
 from borelax.tasks.family import draw_tasks
 from borelax.types import Transition
 
@@ -70,8 +69,7 @@ def compare(model: BeliefModel, steps: Transition, radius: float) -> dict[str, f
 
 def measure(folder: Path) -> None:
     """Print both tables of a run, a line for each seed."""
-    settings = json.loads((folder / "experiment.json").read_text())
-    experiment = Experiment.from_json(settings)
+    experiment = read_experiment(folder)
     pipeline = Pipeline(experiment, folder, ProgressDisplay())
     family = experiment.family
     pieces = pipeline.source.for_belief().draw(1_000, key=jr.key(0)).transitions()
@@ -89,8 +87,7 @@ def measure(folder: Path) -> None:
         ),
     }
     for seed in range(experiment.num_seeds):
-        arrays, rest = eqx.partition(pipeline.model, eqx.is_array)
-        model = eqx.combine(jax.tree.map(lambda x, s=seed: x[s], arrays), rest)
+        model = of_seed(pipeline.model, seed)
         for name, steps in histories.items():
             row = compare(model, steps, radius)
             figures = ", ".join(f"{k} {v:.2f}" for k, v in row.items())

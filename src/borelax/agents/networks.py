@@ -1,7 +1,7 @@
 """Networks and the two averages that agents keep: of data and of weights."""
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import equinox as eqx
 import jax
@@ -20,13 +20,13 @@ def linear_layers(
 
     A draw for each would take as long to compile as a step of training.
     """
-    numbers = jr.uniform(key, (sum((i + 1) * o for i, o in sizes),), minval=-1.0)
-    layers, used = [], 0
-    for inputs, outputs in sizes:
-        used, mine = used + (inputs + 1) * outputs, numbers[used:]
-        mine = mine[: (inputs + 1) * outputs].reshape(outputs, inputs + 1)
+    *ends, total = accumulate((inputs + 1) * outputs for inputs, outputs in sizes)
+    numbers = jnp.split(jr.uniform(key, (total,), minval=-1.0), ends)
+    layers = []
+    for (inputs, outputs), mine in zip(sizes, numbers, strict=True):
+        mine = mine.reshape(outputs, inputs + 1) / inputs**0.5
         like = eqx.filter_eval_shape(eqx.nn.Linear, inputs, outputs, key=key)
-        weight, bias = mine[:, 1:] / inputs**0.5, mine[:, 0] / inputs**0.5
+        weight, bias = mine[:, 1:], mine[:, 0]
         layers.append(eqx.tree_at(lambda x: (x.weight, x.bias), like, (weight, bias)))
     return tuple(layers)
 
