@@ -101,6 +101,9 @@ class Episodes(eqx.Module):
     ended: Bool[Array, "*episodes"] | None = None
     """Which episodes ended by themselves, where being shorter does not say it: in a
     rollout of hyper-states made of several episodes. None: the shorter ones."""
+    cut: Bool[Array, "*episodes"] | None = None
+    """Which episodes were cut off, so that the next one does not follow from them by a
+    reset; None: none was."""
 
     def happened(self) -> Bool[Array, "*episodes H"] | None:
         """Which steps are no padding; None: all."""

@@ -265,7 +265,7 @@ def test_the_learner_is_given_no_task() -> None:
         assert "Task" not in text and "logs" not in text.lower()
     for source in (RolloutSource, AsLogged):
         assert inspect.signature(source.draw).return_annotation is Episodes
-    told = {"obs", "action", "reward", "length", "ended"}
+    told = {"obs", "action", "reward", "length", "ended", "cut"}
     assert {field.name for field in fields(Episodes)} == told
     step = {field.name for field in fields(Transition)}
     assert step == {"obs", "action", "reward", "next_obs", "valid", "ended"}

@@ -70,6 +70,10 @@ def test_a_share_is_cut_and_the_rest_is_as_without_pieces() -> None:
         for i in range(200)
     ]
     np.testing.assert_array_equal(as_whole, ~np.asarray(as_cut))
+    assert some.rollouts.cut is not None
+    np.testing.assert_array_equal(
+        some.rollouts.cut[:200], np.repeat(np.asarray(as_cut)[:, None], PIECES, axis=1)
+    )
     assert abs(np.mean(as_cut) - 0.4) < 4 * np.sqrt(0.24 / 200)
 
 

@@ -1,5 +1,7 @@
 """Hyper-states: the belief before each step stands beside what was seen."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -72,6 +74,21 @@ def test_the_rollouts_end_leads_to_the_true_successor(rollout: Episodes) -> None
     next_hyper = np.asarray(steps.next_obs[-1])
     np.testing.assert_array_equal(next_hyper[:9], rollout.obs[1, -1])
     assert next_hyper[9] == 8
+
+
+def test_after_a_cut_stands_the_true_successor(rollout: Episodes) -> None:
+    plain = relabel_states(Tally(), rollout).transitions()
+    for cut in (False, True):
+        given = replace(rollout, cut=jnp.array([cut, True]))
+        hyper = relabel_states(Tally(), given)
+        assert hyper.obs.shape == (2, 5, 9 + 3)
+        steps = hyper.transitions()
+        for name in ("obs", "action", "reward"):
+            np.testing.assert_array_equal(getattr(steps, name), getattr(plain, name))
+        after = np.asarray(plain.next_obs).copy()
+        if cut:
+            after[3, :9] = rollout.obs[0, -1]
+        np.testing.assert_array_equal(steps.next_obs, after)
 
 
 @pytest.mark.parametrize("kind", ["exact", "learned"])

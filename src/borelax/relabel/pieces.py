@@ -5,6 +5,8 @@ have learned their task never search, so that logs hold no long search; pieces o
 agents, one after the other, rule out as much as one.
 """
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -31,7 +33,10 @@ def even_pieces(wanted: int, episodes: int, horizon: int) -> int:
 
 
 def cut_out(episodes: Episodes, places: Places, steps: int) -> Episodes:
-    """The pieces of ``steps`` steps that begin at ``places``, each as an episode."""
+    """The pieces of ``steps`` steps that begin at ``places``, each as an episode.
+
+    All of them count as cut off.
+    """
     times = jnp.add.outer(places.time, jnp.arange(steps + 1))
     whose = (places.task, places.rollout, places.episode)
     place = tuple(x[..., None] for x in whose)
@@ -39,6 +44,7 @@ def cut_out(episodes: Episodes, places: Places, steps: int) -> Episodes:
         episodes.obs[*place, times],
         episodes.action[*place, times[..., :-1]],
         episodes.reward[*place, times[..., :-1]],
+        cut=jnp.ones(places.task.shape, bool),
     )
 
 
@@ -53,6 +59,7 @@ def in_pieces(made: Provenance, pieces: int) -> Provenance:
     places = Places(jnp.zeros_like(draw), draw, episode, steps * piece)
     one_task = jax.tree.map(lambda x: x[None], made.rollouts)
     rows = cut_out(one_task, places, steps)
+    rows = replace(rows, cut=jnp.zeros_like(rows.cut))
     rollouts = jax.tree.map(lambda x: x.reshape(draws, pieces, *x.shape[3:]), rows)
     return Provenance(rollouts, made.task, jnp.repeat(made.maker, each, axis=1))
 

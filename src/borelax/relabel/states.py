@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from borelax.belief.view import BeliefFilter, LearnedBelief
 from borelax.errors import ConfigError
@@ -26,6 +26,9 @@ def relabel_states(
     the rollout's last step it is the true successor. With ``expected_rewards``, each
     reward is R+(s+, a) = E_b[R], what the belief before the step expects.
 
+    Episodes that may be cut off stay apart, [E, H]: after one that is, the true
+    successor stands, so that no value flows to a place that cannot be reached.
+
     Padding moves to the rollout's end: an early end, too, leads to the next episode.
     Only where the last episode ended by itself, the rollout did.
     """
@@ -34,7 +37,27 @@ def relabel_states(
     hyper = jax.vmap(hyper_state)(obs, belief.along(steps))
     reward = _expected(belief, steps) if expected_rewards else steps.reward
     made = Episodes(hyper[None], steps.action[None], reward[None])
+    if rollout.cut is not None:
+        return _apart(made, rollout, rollout.cut)
     return made if steps.valid is None else _padding_last(made, steps)
+
+
+def _apart(
+    hyper: Episodes, rollout: Episodes, cut: Bool[Array, "episodes"]
+) -> Episodes:
+    """A rollout of hyper-states [1, E·H] as [E, H], without what follows a cut."""
+    episodes, horizon = rollout.reward.shape
+    times = jnp.add.outer(horizon * jnp.arange(episodes), jnp.arange(horizon + 1))
+    obs = hyper.obs[0, times]
+    features = obs[:, -1, rollout.obs.shape[-1] :]
+    seen = rollout.obs[:, -1].astype(jnp.float32)
+    successor = jax.vmap(hyper_state)(seen, features)
+    last = jnp.where(cut[:, None], successor, obs[:, -1])
+    return Episodes(
+        obs.at[:, -1].set(last),
+        hyper.action.reshape(rollout.action.shape),
+        hyper.reward.reshape(rollout.reward.shape),
+    )
 
 
 def _padding_last(hyper: Episodes, steps: Transition) -> Episodes:
