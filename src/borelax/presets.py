@@ -44,10 +44,7 @@ PRESETS: dict[str, dict[str, Callable[[], Experiment]]] = {
         "paper": gridworld.gridworld_paper,
         "tiny": gridworld.gridworld_tiny,
     },
-    "semicircle": {
-        **_plane(plane.semicircle_paper),
-        "quick": plane.semicircle_quick,
-    },
+    "semicircle": _plane(plane.semicircle_paper),
     "wind": _plane(plane.wind_paper),
     "wind-hard": _plane(plane.wind_hard_paper),
     "escape-room": _plane(plane.escape_room_paper),

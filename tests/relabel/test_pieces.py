@@ -1,5 +1,7 @@
 """Rollouts of pieces: cut in truth, from everywhere, paid by their own task."""
 
+from math import comb
+
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
@@ -48,14 +50,33 @@ def test_every_piece_is_paid_by_the_rollouts_task(all_cut: Provenance) -> None:
     np.testing.assert_allclose(steps.reward, paid, rtol=1e-6)
 
 
-def test_pieces_are_from_everywhere_and_half_of_them_own(all_cut: Provenance) -> None:
-    first = np.asarray(all_cut.rollouts.obs)[:, :, 0].reshape(-1, 4).astype(int)
+@pytest.mark.parametrize("from_start", [0.0, 0.5, 1.0])
+def test_pieces_are_from_everywhere_and_some_from_the_start(from_start: float) -> None:
+    settings = RelabelRewards(meta_pieces=1.0, pieces=PIECES, from_start=from_start)
+    source = settings(coded_logs(), Coded(), start="uniform", key=jr.key(0))
+    obs = np.asarray(source.draw(DRAWS, key=jr.key(0)).obs)
+    first = obs[:, :, 0].reshape(-1, 4).astype(int)
     places = np.ravel_multi_index(first.T, (N, R, E, H))
-    counts = np.bincount(places, minlength=N * R * E * H)
-    mean = counts.mean()
-    assert abs(counts - mean).max() < 5 * np.sqrt(mean)
-    own = np.asarray(all_cut.maker) == np.asarray(all_cut.task)[:, None]
-    assert abs(own.mean() - 0.5) < 4 * np.sqrt(0.25 / own.size)
+    counts = np.bincount(places, minlength=N * R * E * H).reshape(-1, H)
+    at_start = from_start + (1 - from_start) / H
+    chance = np.array([at_start, 1 - at_start]) / (N * R * E)
+    expected = DRAWS * PIECES * chance
+    assert (abs(counts - expected) <= 5 * np.sqrt(expected)).all()
+
+
+@pytest.mark.parametrize("most", [0.0, 0.3, 1.0])
+def test_each_rollout_draws_how_many_of_its_pieces_are_own(most: float) -> None:
+    settings = RelabelRewards(meta_pieces=1.0, pieces=PIECES, most_own=most)
+    source = settings(coded_logs(), Coded(), start="uniform", key=jr.key(0))
+    made = source.draw_with_makers(DRAWS, key=jr.key(3))
+    own = (np.asarray(made.maker) == np.asarray(made.task)[:, None]).sum(axis=1)
+    share = (np.arange(1_000) + 0.5)[:, None] / 1_000 * most
+    count = np.arange(PIECES + 1)
+    ways = np.array([comb(PIECES, n) for n in count])
+    chances = ways * share**count * (1 - share) ** (PIECES - count)
+    expected = chances.mean(axis=0)
+    seen = np.bincount(own, minlength=PIECES + 1) / DRAWS
+    assert abs(seen - expected).max() < 4 * np.sqrt(0.25 / DRAWS)
 
 
 def test_a_share_is_cut_and_the_rest_is_as_without_pieces() -> None:
@@ -119,17 +140,17 @@ def test_early_ends_cannot_be_cut() -> None:
     assert eqx.tree_equal(made, drawn(0.5)), "none ended early"
 
 
-def test_the_belief_has_shares_of_its_own() -> None:
-    settings = RelabelRewards(belief_pieces=1.0, belief_own=0.1, pieces=PIECES)
+def test_the_belief_has_a_share_of_its_own() -> None:
+    settings = RelabelRewards(belief_pieces=1.0, pieces=PIECES)
     source = settings(coded_logs(), Coded(), start="uniform", key=jr.key(0))
     assert eqx.tree_equal(source.draw_with_makers(DRAWS, key=jr.key(0)), drawn(0.0))
     made = source.for_belief().draw_with_makers(DRAWS, key=jr.key(0))
-    assert made.maker.shape == (DRAWS, PIECES)
-    own = np.asarray(made.maker) == np.asarray(made.task)[:, None]
-    assert abs(own.mean() - 0.1) < 4 * np.sqrt(0.09 / own.size)
+    assert eqx.tree_equal(made, drawn(1.0))
 
 
-@pytest.mark.parametrize("whose", ["belief_pieces", "belief_own", "meta_pieces"])
+@pytest.mark.parametrize(
+    "whose", ["belief_pieces", "meta_pieces", "most_own", "from_start"]
+)
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
 def test_more_than_everything_is_refused(whose: str, share: float) -> None:
     with pytest.raises(ConfigError, match=rf"{whose} must lie in \[0, 1\]"):

@@ -59,7 +59,7 @@ def in_pieces(made: Provenance, pieces: int) -> Provenance:
     places = Places(jnp.zeros_like(draw), draw, episode, steps * piece)
     one_task = jax.tree.map(lambda x: x[None], made.rollouts)
     rows = cut_out(one_task, places, steps)
-    rows = replace(rows, cut=jnp.zeros_like(rows.cut))
+    rows = replace(rows, cut=jnp.zeros(draw.shape, bool))
     rollouts = jax.tree.map(lambda x: x.reshape(draws, pieces, *x.shape[3:]), rows)
     return Provenance(rollouts, made.task, jnp.repeat(made.maker, each, axis=1))
 

@@ -55,20 +55,22 @@ class RelabelRewards:
     """Share of the belief's rollouts that are made of short pieces instead. Where most
     logged episodes are those of agents that know their goal, such rollouts show what a
     long search looks like."""
-    belief_own: float = 0.5
-    """Share of these pieces that are own, not borrowed: with fewer, searches that find
-    nothing for long are more frequent, and what pays is rarer."""
     meta_pieces: float = 0.0
-    """Share of the meta-agent's rollouts that are made of pieces; half of these are
-    own."""
-    pieces: int = 6
+    """Share of the meta-agent's rollouts that are made of pieces."""
+    pieces: int = 12
     """Pieces in such a rollout, or as many fewer as cut its episodes evenly."""
+    most_own: float = 0.5
+    """Each such rollout draws the share of its pieces that are own, not borrowed, from
+    0 to this: from searches that find nothing to those that soon do."""
+    from_start: float = 0.5
+    """Share of pieces that begin with their episode, while agents are on their way; the
+    others begin anywhere."""
 
     name: ClassVar[str] = "rewards"
 
     def __post_init__(self) -> None:
         """Refuse more than everything."""
-        require_share(self, "belief_pieces", "belief_own", "meta_pieces")
+        require_share(self, "belief_pieces", "meta_pieces", "most_own", "from_start")
         require_positive(self, "pieces")
 
     def __call__(
@@ -109,15 +111,10 @@ class Relabelled(eqx.Module):
     settings: RelabelRewards = eqx.field(static=True)
     pieces_share: float = eqx.field(static=True, default=0.0)
     """Share of rollouts that are made of pieces."""
-    own_share: float = eqx.field(static=True, default=0.5)
-    """Share of pieces that the rollout's own task's agent made."""
 
     def for_belief(self) -> "Relabelled":
         """With the belief's share of pieces."""
-        settings = self.settings
-        return replace(
-            self, pieces_share=settings.belief_pieces, own_share=settings.belief_own
-        )
+        return replace(self, pieces_share=self.settings.belief_pieces)
 
     def draw(self, num_rollouts: int, *, key: Key) -> Episodes:
         """Random composite rollouts [num_rollouts, E, …]."""
@@ -149,17 +146,19 @@ class Relabelled(eqx.Module):
 
     def _of_pieces(self, task: Int[Array, "draws"], *, key: Key) -> Provenance:
         """Pieces from anywhere in the logs, with the rewards of ``task``."""
-        keys = jr.split(key, 5)
+        keys = jr.split(key, 7)
         _, rollouts, episodes, horizon = self.episodes.reward.shape
         pieces = even_pieces(self.settings.pieces, episodes, horizon)
         shape, steps = (task.shape[0], pieces), episodes * horizon // pieces
+        share = jr.uniform(keys[0], (shape[0], 1), maxval=self.settings.most_own)
         own = jnp.broadcast_to(task[:, None], shape)
-        others = self._others(own, key=keys[0])
+        others = self._others(own, key=keys[1])
+        later = jr.bernoulli(keys[2], 1 - self.settings.from_start, shape)
         places = Places(
-            task=jnp.where(jr.bernoulli(keys[1], self.own_share, shape), own, others),
-            rollout=jr.randint(keys[2], shape, 0, rollouts),
-            episode=jr.randint(keys[3], shape, 0, episodes),
-            time=jr.randint(keys[4], shape, 0, horizon - steps + 1),
+            task=jnp.where(jr.bernoulli(keys[3], share, shape), own, others),
+            rollout=jr.randint(keys[4], shape, 0, rollouts),
+            episode=jr.randint(keys[5], shape, 0, episodes),
+            time=later * jr.randint(keys[6], shape, 0, horizon - steps + 1),
         )
         cut = cut_out(self.episodes, places, steps)
         return Provenance(self._paid_by(task, cut), task, places.task)
