@@ -19,6 +19,7 @@ from borelax.evaluate.evaluate import returns_per_episode, summarise_returns
 from borelax.experiment import Experiment
 from borelax.logs import TaskLogs, read_episodes, read_logs, write_makers
 from borelax.meta.policy import BeliefPolicy
+from borelax.oracles.exact_belief import exact_belief
 from borelax.oracles.oracle import Oracle, oracle_of
 from borelax.outputs import (
     read_provenance,
@@ -154,7 +155,7 @@ class Pipeline:
     def beliefs(self) -> BeliefFilter:
         """What the meta-agent is given: the learned belief, or the exact one [S]."""
         if self.experiment.exact_belief:
-            return self.oracle.exact_belief(self.num_seeds)
+            return exact_belief(self.experiment.family, self.num_seeds)
         return LearnedBelief(self.model, self.experiment.meta.view)
 
     @cached_property

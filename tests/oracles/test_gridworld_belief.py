@@ -11,6 +11,7 @@ from borelax.belief.elbo import BeliefModel
 from borelax.belief.encoder import Encoder, Gaussian
 from borelax.errors import ConfigError
 from borelax.logs import TaskLogs
+from borelax.oracles.exact_belief import exact_belief
 from borelax.oracles.gridworld_belief import (
     ExactPosterior,
     goal_distribution,
@@ -161,7 +162,7 @@ def test_an_exact_belief_is_not_judged(
     rollouts: Episodes, judge: GridworldJudge
 ) -> None:
     assert judge.judge_belief(None, rollouts, key=jr.key(0)) == {"posterior_error": 0.0}
-    assert judge.exact_belief(3).seed.shape == (3,)
+    assert exact_belief(judge.gridworld, 3).seed.shape == (3,)
 
 
 def test_families_without_an_oracle_are_refused() -> None:

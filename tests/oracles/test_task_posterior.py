@@ -11,6 +11,7 @@ from borelax.belief.elbo import BeliefModel
 from borelax.belief.fit import FitBelief
 from borelax.belief.step_decoder import StepDecoder
 from borelax.belief.view import BeliefFilter
+from borelax.oracles.exact_belief import exact_belief
 from borelax.oracles.oracle import PlaneJudge, oracle_of
 from borelax.oracles.prediction_error import expected_targets, prediction_errors
 from borelax.oracles.search_oracle import search_oracle, search_world
@@ -183,7 +184,7 @@ def test_a_decoder_of_zeros_is_wrong_by_all_that_is_expected() -> None:
 
 def test_beliefs_are_judged_and_given_once_per_seed(family, searched) -> None:
     judge = oracle_of(family)
-    exact = judge.exact_belief(3)
+    exact = exact_belief(family, 3)
     assert isinstance(exact, BeliefFilter) and exact.seed.shape == (3,)
     assert judge.judge_belief(None, searched, key=jr.key(0)) == {
         "prediction_error": 0.0

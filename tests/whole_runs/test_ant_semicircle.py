@@ -8,6 +8,7 @@ from borelax import manifest, store
 from borelax.errors import ConfigError
 from borelax.experiment import Experiment
 from borelax.logs import read_episodes
+from borelax.oracles.exact_belief import exact_belief
 from borelax.oracles.oracle import oracle_of
 from borelax.pipeline import Pipeline
 from borelax.presets import preset
@@ -93,7 +94,7 @@ def test_there_is_no_oracle_and_no_exact_belief(domain, capsys):
     with pytest.raises(ConfigError, match=r"exact posterior.* is not known"):
         Experiment(**{**vars(tiny), "exact_belief": True})
     with pytest.raises(ConfigError, match=r"exact posterior.* is not known"):
-        oracle_of(tiny.family).exact_belief(1)
+        exact_belief(tiny.family, 1)
     assert oracle_of(tiny.family).policy() is None
     assert command("oracle", domain) == 2
     assert "There is no oracle for" in capsys.readouterr().err

@@ -7,19 +7,15 @@ import jax
 import jax.numpy as jnp
 
 from borelax.belief.elbo import BeliefModel
-from borelax.belief.view import BeliefFilter
 from borelax.errors import ConfigError, require
 from borelax.evaluate.evaluate import Evaluate, returns_per_episode
+from borelax.oracles.exact_belief import exact_belief
 from borelax.oracles.gridworld import GridworldOracle, gridworld_oracle
-from borelax.oracles.gridworld_belief import (
-    ExactPosterior,
-    PlanOnLearnedBelief,
-    posterior_errors,
-)
+from borelax.oracles.gridworld_belief import PlanOnLearnedBelief, posterior_errors
 from borelax.oracles.prediction_error import prediction_errors
 from borelax.oracles.search_oracle import SearchOracle, search_oracle
 from borelax.oracles.search_policy import SearchPolicy
-from borelax.oracles.task_posterior import AnglePosterior, Posterior, WindPosterior
+from borelax.oracles.task_posterior import Posterior
 from borelax.oracles.wind import WindOracle, WindPolicy, wind_oracle
 from borelax.simulate.jax_simulator import JaxSimulator
 from borelax.tasks.escape_room import EscapeRoom
@@ -53,10 +49,6 @@ class Oracle(Protocol):
         """
         ...
 
-    def exact_belief(self, num_seeds: int) -> BeliefFilter:
-        """The exact posterior as a belief filter, once per seed."""
-        ...
-
     def judge_belief(
         self, models: BeliefModel | None, rollouts: Episodes, *, key: Key
     ) -> dict[str, Any]:
@@ -79,10 +71,6 @@ class GridworldJudge:
     def policy(self) -> None:
         """Not needed: the return is over all goals."""
         return None
-
-    def exact_belief(self, num_seeds: int) -> ExactPosterior:
-        """Bayes' rule."""
-        return ExactPosterior(jnp.arange(num_seeds), self.gridworld)
 
     def judge_belief(
         self, models: BeliefModel | None, rollouts: Episodes, *, key: Key
@@ -126,20 +114,13 @@ class PlaneJudge:
             return WindPolicy(first[None], cast(Wind, self.family))
         return jax.tree.map(lambda x: x[None], self.solved.policy())
 
-    def exact_belief(self, num_seeds: int) -> Posterior:
-        """The posterior over angles, or the wind."""
-        seeds = jnp.arange(num_seeds)
-        if isinstance(self.family, Wind):
-            return WindPosterior(seeds, self.family)
-        return AnglePosterior(seeds, self.family)
-
     def judge_belief(
         self, models: BeliefModel | None, rollouts: Episodes, *, key: Key
     ) -> dict[str, Any]:
         """How far its predictions are from the posterior's."""
         if models is None:
             return {"prediction_error": 0.0}
-        posterior = self.exact_belief(1)
+        posterior = cast(Posterior, exact_belief(self.family, 1))
         errors = prediction_errors(posterior, models, rollouts)
         return {
             "prediction_error": float(errors.mean()),
@@ -157,10 +138,6 @@ class NoOracle:
     def policy(self) -> None:
         """Unknown."""
         return None
-
-    def exact_belief(self, num_seeds: int) -> BeliefFilter:
-        """Unknown."""
-        raise ConfigError("The exact posterior is not known; leave out exact_belief.")
 
     def judge_belief(
         self, models: BeliefModel | None, rollouts: Episodes, *, key: Key

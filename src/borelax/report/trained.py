@@ -22,17 +22,12 @@ from borelax.evaluate.evaluate import Evaluate
 from borelax.experiment import Experiment
 from borelax.logs import read_episodes
 from borelax.meta.policy import BeliefPolicy
-from borelax.oracles.gridworld_belief import ExactPosterior
-from borelax.oracles.task_posterior import AnglePosterior, WindPosterior
+from borelax.oracles.exact_belief import exact_belief
 from borelax.pipeline import held_out_tasks, logged_tasks, stream_key
 from borelax.run_folder import NAMES
 from borelax.simulate.of_family import simulator_of
-from borelax.tasks.escape_room import EscapeRoom
-from borelax.tasks.gridworld import Gridworld
 from borelax.tasks.gym_tasks import GymTasks
 from borelax.tasks.mujoco_family import MujocoFamily
-from borelax.tasks.semicircle import SemiCircle
-from borelax.tasks.wind import Wind
 from borelax.types import Episodes
 
 MANY, FEW = 100, 8
@@ -110,26 +105,13 @@ class Trained:
     def _beliefs(self) -> BeliefFilter:
         if self.model is not None:
             return LearnedBelief(self.model, self.experiment.meta.view)
-        exact = exact_filter(self.family, self.experiment.num_seeds)
-        if exact is None:
-            raise DataError("The exact posterior of this family is not known.")
-        return exact
+        return exact_belief(self.family, self.experiment.num_seeds)
 
     def _sealed(self, phase: str) -> Path:
         folder = self.folder / NAMES[phase]
         if not manifest.is_sealed(folder):
             raise DataError(f"the phase {phase!r} is not done")
         return folder
-
-
-def exact_filter(family: Any, num_seeds: int) -> Any | None:
-    """The exact posterior of a family, once per seed; None where it is not known."""
-    seeds = jnp.arange(num_seeds)
-    if isinstance(family, Gridworld):
-        return ExactPosterior(seeds, family)
-    if isinstance(family, SemiCircle | EscapeRoom):
-        return AnglePosterior(seeds, family)
-    return WindPosterior(seeds, family) if isinstance(family, Wind) else None
 
 
 def of_seed(tree: Any, seed: int) -> Any:
