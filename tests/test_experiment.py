@@ -165,9 +165,10 @@ def test_differences_name_each_value_that_changed():
         "seed: 0 -> 4",
         "relabel.kind: RelabelRewards -> KeepAsIs",
         "relabel.belief_pieces: 0.0 -> None",
+        "relabel.belief_own: 0.5 -> None",
         "relabel.meta_pieces: 0.0 -> None",
+        "relabel.meta_own: 0.5 -> None",
         "relabel.pieces: 12 -> None",
-        "relabel.most_own: 0.5 -> None",
         "relabel.from_start: 0.5 -> None",
         "meta.agent.hidden: [8] -> [8, 8]",
     ]

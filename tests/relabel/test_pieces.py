@@ -66,7 +66,7 @@ def test_pieces_are_from_everywhere_and_some_from_the_start(from_start: float) -
 
 @pytest.mark.parametrize("most", [0.0, 0.3, 1.0])
 def test_each_rollout_draws_how_many_of_its_pieces_are_own(most: float) -> None:
-    settings = RelabelRewards(meta_pieces=1.0, pieces=PIECES, most_own=most)
+    settings = RelabelRewards(meta_pieces=1.0, meta_own=most, pieces=PIECES)
     source = settings(coded_logs(), Coded(), start="uniform", key=jr.key(0))
     made = source.draw_with_makers(DRAWS, key=jr.key(3))
     own = (np.asarray(made.maker) == np.asarray(made.task)[:, None]).sum(axis=1)
@@ -140,8 +140,10 @@ def test_early_ends_cannot_be_cut() -> None:
     assert eqx.tree_equal(made, drawn(0.5)), "none ended early"
 
 
-def test_the_belief_has_a_share_of_its_own() -> None:
-    settings = RelabelRewards(belief_pieces=1.0, pieces=PIECES)
+def test_the_belief_has_shares_of_its_own() -> None:
+    settings = RelabelRewards(
+        belief_pieces=1.0, belief_own=0.5, meta_own=0.2, pieces=PIECES
+    )
     source = settings(coded_logs(), Coded(), start="uniform", key=jr.key(0))
     assert eqx.tree_equal(source.draw_with_makers(DRAWS, key=jr.key(0)), drawn(0.0))
     made = source.for_belief().draw_with_makers(DRAWS, key=jr.key(0))
@@ -149,7 +151,7 @@ def test_the_belief_has_a_share_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "whose", ["belief_pieces", "meta_pieces", "most_own", "from_start"]
+    "whose", ["belief_pieces", "belief_own", "meta_pieces", "meta_own", "from_start"]
 )
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
 def test_more_than_everything_is_refused(whose: str, share: float) -> None:

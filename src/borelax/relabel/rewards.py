@@ -55,13 +55,15 @@ class RelabelRewards:
     """Share of the belief's rollouts that are made of short pieces instead. Where most
     logged episodes are those of agents that know their goal, such rollouts show what a
     long search looks like."""
-    meta_pieces: float = 0.0
-    """Share of the meta-agent's rollouts that are made of pieces."""
-    pieces: int = 12
-    """Pieces in such a rollout, or as many fewer as cut its episodes evenly."""
-    most_own: float = 0.5
+    belief_own: float = 0.5
     """Each such rollout draws the share of its pieces that are own, not borrowed, from
     0 to this: from searches that find nothing to those that soon do."""
+    meta_pieces: float = 0.0
+    """Share of the meta-agent's rollouts that are made of pieces."""
+    meta_own: float = 0.5
+    """As ``belief_own``, for these."""
+    pieces: int = 12
+    """Pieces in such a rollout, or as many fewer as cut its episodes evenly."""
     from_start: float = 0.5
     """Share of pieces that begin with their episode, while agents are on their way; the
     others begin anywhere."""
@@ -70,7 +72,8 @@ class RelabelRewards:
 
     def __post_init__(self) -> None:
         """Refuse more than everything."""
-        require_share(self, "belief_pieces", "meta_pieces", "most_own", "from_start")
+        require_share(self, "belief_pieces", "belief_own", "meta_pieces", "meta_own")
+        require_share(self, "from_start")
         require_positive(self, "pieces")
 
     def __call__(
@@ -89,7 +92,12 @@ class RelabelRewards:
         )
         self._check_pieces(logs.episodes)
         return Relabelled(
-            logs.tasks, logs.episodes, simulator.reward, self, self.meta_pieces
+            logs.tasks,
+            logs.episodes,
+            simulator.reward,
+            self,
+            self.meta_pieces,
+            self.meta_own,
         )
 
     def _check_pieces(self, episodes: Episodes) -> None:
@@ -111,10 +119,15 @@ class Relabelled(eqx.Module):
     settings: RelabelRewards = eqx.field(static=True)
     pieces_share: float = eqx.field(static=True, default=0.0)
     """Share of rollouts that are made of pieces."""
+    most_own: float = eqx.field(static=True, default=0.5)
+    """The largest share of own pieces in one of them."""
 
     def for_belief(self) -> "Relabelled":
-        """With the belief's share of pieces."""
-        return replace(self, pieces_share=self.settings.belief_pieces)
+        """With the belief's shares."""
+        settings = self.settings
+        return replace(
+            self, pieces_share=settings.belief_pieces, most_own=settings.belief_own
+        )
 
     def draw(self, num_rollouts: int, *, key: Key) -> Episodes:
         """Random composite rollouts [num_rollouts, E, …]."""
@@ -150,7 +163,7 @@ class Relabelled(eqx.Module):
         _, rollouts, episodes, horizon = self.episodes.reward.shape
         pieces = even_pieces(self.settings.pieces, episodes, horizon)
         shape, steps = (task.shape[0], pieces), episodes * horizon // pieces
-        share = jr.uniform(keys[0], (shape[0], 1), maxval=self.settings.most_own)
+        share = jr.uniform(keys[0], (shape[0], 1), maxval=self.most_own)
         own = jnp.broadcast_to(task[:, None], shape)
         others = self._others(own, key=keys[1])
         later = jr.bernoulli(keys[2], 1 - self.settings.from_start, shape)
