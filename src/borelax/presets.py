@@ -44,7 +44,10 @@ PRESETS: dict[str, dict[str, Callable[[], Experiment]]] = {
         "paper": gridworld.gridworld_paper,
         "tiny": gridworld.gridworld_tiny,
     },
-    "semicircle": _plane(plane.semicircle_paper),
+    "semicircle": {
+        **_plane(plane.semicircle_paper),
+        "quick": plane.semicircle_quick,
+    },
     "wind": _plane(plane.wind_paper),
     "wind-hard": _plane(plane.wind_hard_paper),
     "escape-room": _plane(plane.escape_room_paper),

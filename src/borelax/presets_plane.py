@@ -179,6 +179,26 @@ def quick(paper: Experiment) -> Experiment:
     )
 
 
+def semicircle_quick() -> Experiment:
+    """A belief from longer searches, whose pieces begin anywhere.
+
+    Its agents are still exploring in much of what they logged, so that no more of it
+    need be of agents on their way.
+    """
+    plain = quick(semicircle_paper())
+    return replace(
+        plain,
+        relabel=RelabelRewards(
+            belief_pieces=1.0,
+            belief_own=0.2,
+            meta_pieces=0.5,
+            meta_own=1.0,
+            from_start=0.0,
+        ),
+        belief=replace(plain.belief, updates=3_000, rollouts_per_update=128),
+    )
+
+
 def tiny(paper: Experiment) -> Experiment:
     """Seconds, for trying the machinery; learns nothing worth having."""
     return replace(
