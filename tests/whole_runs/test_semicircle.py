@@ -8,6 +8,7 @@ from borelax.oracles.search_policy import SearchPolicy
 from borelax.pipeline import Pipeline
 from borelax.presets import preset
 from borelax.progress import Quiet
+from borelax.relabel.rewards import RelabelRewards
 from tests.tiny_run import (
     compiled_quickly,
     copy_finished,
@@ -57,10 +58,13 @@ def test_the_best_search_is_sent_after_the_tasks_of_the_test(tmp_path, monkeypat
 
 
 def test_half_of_a_rollout_is_anothers_or_pieces_are():
-    borrowed = check_relabelled(DOMAIN).reshape(-1, 2, 3)
+    relabel = TINY.relabel
+    assert isinstance(relabel, RelabelRewards) and relabel.meta_pieces == 0.8
+    each = relabel.pieces // 2
+    borrowed = check_relabelled(DOMAIN).reshape(-1, 2, each)
     halves = borrowed.all(axis=2)
-    halved = (halves.sum(axis=1) == 1) & (borrowed.sum(axis=(1, 2)) == 3)
-    assert 0.3 < halved.mean() < 0.7
+    halved = (halves.sum(axis=1) == 1) & (borrowed.sum(axis=(1, 2)) == each)
+    assert abs(halved.mean() - 0.2) < 4 * (0.16 / len(halved)) ** 0.5
 
 
 class Crash(BaseException):
