@@ -14,7 +14,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-os.environ.setdefault("XLA_FLAGS", "--xla_gpu_deterministic_ops=true")
+from borelax.cli import DETERMINISTIC, GPU_FLAGS
+
+os.environ.setdefault("XLA_FLAGS", " ".join([*GPU_FLAGS, DETERMINISTIC]))
 
 import jax
 

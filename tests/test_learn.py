@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from borelax.errors import NumericalError, StoppedError
-from borelax.learn import Journal, run_chunks, sample_steps, scan_updates
+from borelax.learn import Journal, below, run_chunks, sample_steps, scan_updates
 from borelax.types import Episodes
 
 
@@ -92,6 +94,19 @@ def coded_episodes() -> Episodes:
     code = jnp.asarray(100 * r + 10 * e + t)[..., :-1]
     obs = jnp.asarray(np.stack([r, e, t], -1), jnp.uint8)
     return Episodes(obs, code, code.astype(jnp.float32))
+
+
+@given(limit=st.integers(1, 100_000))
+def test_below_never_reaches_its_limit(limit: int) -> None:
+    last = jnp.float32(1 - 2**-23)  # the largest number that jr.uniform gives
+    chance = jnp.stack([jnp.float32(0), last])
+    assert below(limit, chance).tolist() == [0, limit - 1]
+
+
+def test_below_gives_all_numbers_equally_often() -> None:
+    counts = np.bincount(below(7, jr.uniform(jr.key(0), (70_000,))))
+    assert counts.shape == (7,)
+    assert abs(counts - 10_000).max() < 5 * np.sqrt(10_000)
 
 
 @pytest.mark.parametrize("num_rollouts", [2, jnp.asarray(2)], ids=["int", "array"])

@@ -195,8 +195,9 @@ def _jaxpr_flops(closed: Any) -> float:
 
 
 def _xla_flops(closed: Any) -> float:
-    lowered = jax.jit(jax.extend.core.jaxpr_as_fun(closed)).lower(*closed.in_avals)
-    return (lowered.cost_analysis() or {}).get("flops", 0.0)
+    with jax.default_device(jax.local_devices(backend="cpu")[0]):  # GPUs do not count
+        lowered = jax.jit(jax.extend.core.jaxpr_as_fun(closed)).lower(*closed.in_avals)
+        return (lowered.cost_analysis() or {}).get("flops", 0.0)
 
 
 def _scans(jaxpr: Any) -> Iterator[tuple[Any, int]]:

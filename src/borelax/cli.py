@@ -32,6 +32,10 @@ Every setting is a flag: `borelax run gridworld --help` lists them.
 A run that was stopped goes on when the same command is given again.
 """
 
+GPU_FLAGS = ("--xla_gpu_enable_triton_gemm=false",)
+"""Other kernels for products this small compile longer and run no faster."""
+DETERMINISTIC = "--xla_gpu_deterministic_ops=true"
+
 
 def main(argv: list[str] | None = None) -> None:
     """Run one command and exit with its code."""
@@ -69,10 +73,10 @@ def _dispatch(argv: list[str]) -> None:
 
 def _prepare_jax(deterministic: bool) -> None:
     """Settings that must be made before JAX looks for devices."""
-    flag = "--xla_gpu_deterministic_ops=true"
-    flags = os.environ.get("XLA_FLAGS", "")
-    if deterministic and "xla_gpu_deterministic_ops" not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} {flag}".strip()
+    wanted = [*GPU_FLAGS, *([DETERMINISTIC] if deterministic else [])]
+    given = os.environ.get("XLA_FLAGS", "")
+    added = [flag for flag in wanted if flag.split("=")[0] not in given]
+    os.environ["XLA_FLAGS"] = " ".join([given, *added]).strip()
     import jax
 
     if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]

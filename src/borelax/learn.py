@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 from borelax.errors import NumericalError, StoppedError
 from borelax.types import Episodes, Key, Metrics, Transition
@@ -69,6 +69,16 @@ def sample_steps(
         next_obs=episodes.obs[r, e, t + 1].astype(jnp.float32),
         ended=ended,
     )
+
+
+def below(
+    limit: int | Int[Array, ""], chance: Float[Array, "*draws"]
+) -> Int[Array, "*draws"]:
+    """Whole numbers 0 … limit-1 from chances in [0, 1), for limits up to thousands.
+
+    ``jr.randint`` draws twice for one number, and every draw takes long to compile.
+    """
+    return (limit * chance).astype(jnp.int32)
 
 
 @eqx.filter_jit(donate="all-except-first")

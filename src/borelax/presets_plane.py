@@ -78,7 +78,7 @@ def semicircle_paper() -> Experiment:
         family=SemiCircle(),
         collect=COLLECT,
         relabel=RelabelRewards(belief_pieces=1.0, meta_pieces=0.8),
-        belief=replace(BELIEF, rollouts_per_update=128),
+        belief=replace(BELIEF, updates=12_000, rollouts_per_update=128),
         meta=FAR_META,
         evaluate=HELD_OUT,
     )

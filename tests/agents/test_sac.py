@@ -132,8 +132,11 @@ def test_cql_lowers_actions_that_the_data_lack() -> None:
     assert (gap > values(plain, 0.5) - values(plain, -0.8) + 0.3).all()
 
 
-def test_more_critics_learn_the_same_values() -> None:
-    state = train(replace(AGENT, num_critics=4), lambda s, a: jnp.ones(()), (0, 1))
+@pytest.mark.parametrize("change", [{"num_critics": 4}, {"normed_critics": True}])
+def test_other_critics_learn_the_same_values(change: dict) -> None:
+    agent = replace(AGENT, **change)
+    state = train(agent, lambda s, a: jnp.ones(()), (0, 1))
+    assert state.critics.normed is agent.normed_critics
     np.testing.assert_allclose(values(state, 0.3), [2.0, 2.0], atol=0.1)
 
 

@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from borelax.belief.decoder import Decoder
 from borelax.belief.encoder import Encoder, Gaussian
+from borelax.learn import below
 from borelax.types import Key, Metrics, Transition, axis_size
 
 
@@ -67,9 +68,9 @@ def _some(
     if not 0 < count < available:
         return rows
     if valid is None:
-        chosen = jr.randint(key, (count,), 0, available)
+        chosen = below(available, jr.uniform(key, (count,)))
     else:
-        place = jr.randint(key, (count,), 0, valid.sum())
+        place = below(valid.sum(), jr.uniform(key, (count,)))
         chosen = jnp.argsort(~valid, stable=True)[place]
     return jax.tree.map(lambda x: x[chosen], rows)
 

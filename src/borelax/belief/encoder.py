@@ -11,6 +11,9 @@ from borelax.types import Box, Discrete, Key, Spec, Transition
 
 Hidden = Float[Array, "hidden"]
 
+STEPS_PER_TURN = 6
+"""Steps of the GRU per turn of the compiled loop: a GPU waits at every turn."""
+
 
 class Gaussian(eqx.Module):
     """A diagonal Gaussian; ``logvar`` is the log of the variance."""
@@ -144,7 +147,9 @@ class Encoder(eqx.Module):
             hidden = self._advance(hidden, *inputs)
             return hidden, hidden
 
-        _, hiddens = jax.lax.scan(advance, start, (gates, steps.valid))
+        _, hiddens = jax.lax.scan(
+            advance, start, (gates, steps.valid), unroll=STEPS_PER_TURN
+        )
         return jax.vmap(self.belief)(jnp.concatenate([start[None], hiddens]))
 
     def _advance(

@@ -11,9 +11,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 from borelax.errors import ConfigError, require, require_positive, require_share
+from borelax.learn import below
 from borelax.logs import TaskLogs
 from borelax.relabel.pieces import (
     Places,
@@ -137,6 +138,8 @@ class Relabelled(eqx.Module):
         """Composite rollouts, their tasks, and which task's agent made each episode."""
         key_own, key_compose, key_pieces, key_which = jr.split(key, 4)
         task, rollout = draw_places(self.episodes, num_rollouts, key=key_own)
+        if self.pieces_share == 1:
+            return self._of_pieces(task, key=key_pieces)
         own = Made(take(self.episodes, task, rollout), task)
 
         def borrow(key: Key) -> Made:
@@ -151,35 +154,39 @@ class Relabelled(eqx.Module):
 
     def _borrow(self, task: Int[Array, "draws"], *, key: Key) -> Made:
         """Rollouts that other tasks' agents made, with the rewards of ``task``."""
-        key_place, key_donor = jr.split(key)
-        _, rollout = draw_places(self.episodes, task.shape[0], key=key_place)
-        donor = self._others(task, key=key_donor)
+        rollouts = self.episodes.reward.shape[1]
+        chance = jr.uniform(key, (2, *task.shape))
+        donor, rollout = self._other(task, chance[0]), below(rollouts, chance[1])
         borrowed = take(self.episodes, donor, rollout)
         return Made(self._paid_by(task, borrowed), donor)
 
     def _of_pieces(self, task: Int[Array, "draws"], *, key: Key) -> Provenance:
         """Pieces from anywhere in the logs, with the rewards of ``task``."""
-        keys = jr.split(key, 7)
         _, rollouts, episodes, horizon = self.episodes.reward.shape
         pieces = even_pieces(self.settings.pieces, episodes, horizon)
         shape, steps = (task.shape[0], pieces), episodes * horizon // pieces
-        share = jr.uniform(keys[0], (shape[0], 1), maxval=self.most_own)
+        chance = jr.uniform(key, (7, *shape))
+        share = self.most_own * chance[0, :, :1]
         own = jnp.broadcast_to(task[:, None], shape)
-        others = self._others(own, key=keys[1])
-        later = jr.bernoulli(keys[2], 1 - self.settings.from_start, shape)
         places = Places(
-            task=jnp.where(jr.bernoulli(keys[3], share, shape), own, others),
-            rollout=jr.randint(keys[4], shape, 0, rollouts),
-            episode=jr.randint(keys[5], shape, 0, episodes),
-            time=later * jr.randint(keys[6], shape, 0, horizon - steps + 1),
+            task=jnp.where(chance[2] < share, own, self._other(own, chance[1])),
+            rollout=below(rollouts, chance[3]),
+            episode=below(episodes, chance[4]),
+            time=jnp.where(
+                chance[5] < self.settings.from_start,
+                0,
+                below(horizon - steps + 1, chance[6]),
+            ),
         )
         cut = cut_out(self.episodes, places, steps)
         return Provenance(self._paid_by(task, cut), task, places.task)
 
-    def _others(self, task: Int[Array, "*draws"], *, key: Key) -> Int[Array, "*draws"]:
+    def _other(
+        self, task: Int[Array, "*draws"], chance: Float[Array, "*draws"]
+    ) -> Int[Array, "*draws"]:
         """For each a random other task: 1 … N-1 ahead, so that it is never itself."""
         num_tasks = self.episodes.reward.shape[0]
-        return (task + jr.randint(key, task.shape, 1, num_tasks)) % num_tasks
+        return (task + 1 + below(num_tasks - 1, chance)) % num_tasks
 
     def _paid_by(self, task: Int[Array, "draws"], rollouts: Episodes) -> Episodes:
         """Rollouts with the rewards of ``task``."""

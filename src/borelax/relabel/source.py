@@ -11,8 +11,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Int, Shaped
+from jaxtyping import Array, Bool, Int
 
+from borelax.learn import below
 from borelax.logs import TaskLogs
 from borelax.simulate.simulator import Simulator
 from borelax.types import Episodes, Key
@@ -68,10 +69,9 @@ def draw_places(
     episodes: Episodes, num_rollouts: int, *, key: Key
 ) -> tuple[Int[Array, "draws"], Int[Array, "draws"]]:
     """Random (task, rollout) indices into [N, R, …]."""
-    key_task, key_rollout = jr.split(key)
     num_tasks, available = episodes.reward.shape[:2]
-    tasks = jr.randint(key_task, (num_rollouts,), 0, num_tasks)
-    return tasks, jr.randint(key_rollout, (num_rollouts,), 0, available)
+    chance = jr.uniform(key, (2, num_rollouts))
+    return below(num_tasks, chance[0]), below(available, chance[1])
 
 
 def take(episodes: Episodes, n: Int[Array, "draws"], r: Int[Array, "draws"]):
@@ -79,8 +79,10 @@ def take(episodes: Episodes, n: Int[Array, "draws"], r: Int[Array, "draws"]):
     return jax.tree.map(lambda x: x[n, r], episodes)
 
 
-def borrowed_slots(num_episodes: int, *, key: Key) -> Shaped[Array, "E"]:
-    """Which episodes to replace: the first or the last ⌈k/2⌉, by a fair coin.
+def borrowed_slots(
+    num_draws: int, num_episodes: int, *, key: Key
+) -> Bool[Array, "draws E"]:
+    """Which episodes to replace: the first or the last ⌈k/2⌉, by fair coins.
 
     With a single episode the coin decides whether it is replaced at all.
     """
@@ -88,7 +90,7 @@ def borrowed_slots(num_episodes: int, *, key: Key) -> Shaped[Array, "E"]:
     slots = jnp.arange(num_episodes)
     first = slots < count
     other = slots >= num_episodes - count if num_episodes > 1 else ~first
-    return jnp.where(jr.bernoulli(key), first, other)
+    return jnp.where(jr.bernoulli(key, shape=(num_draws, 1)), first, other)
 
 
 class Made(eqx.Module):
@@ -105,9 +107,7 @@ def compose(own: Made, borrow: Callable[..., Made], *, key: Key) -> Provenance:
     """
     key_slots, key_borrow = jr.split(key)
     draws, num_episodes = own.rollouts.reward.shape[:2]
-    slots = jax.vmap(lambda k: borrowed_slots(num_episodes, key=k))(
-        jr.split(key_slots, draws)
-    )
+    slots = borrowed_slots(draws, num_episodes, key=key_slots)
     made, other = Provenance.of(own), borrow(key=key_borrow)
     rollouts = replace_episodes(made.rollouts, other.rollouts, slots)
     maker = jnp.where(slots, other.maker[:, None], made.maker)
@@ -115,7 +115,7 @@ def compose(own: Made, borrow: Callable[..., Made], *, key: Key) -> Provenance:
 
 
 def replace_episodes(
-    own: Episodes, other: Episodes, where: Shaped[Array, "draws E"]
+    own: Episodes, other: Episodes, where: Bool[Array, "draws E"]
 ) -> Episodes:
     """``other``'s episodes where ``where`` holds, else ``own``'s."""
 
