@@ -2,8 +2,9 @@
 
     python benchmarks/figures.py --runs runs/figures --out docs/figures
 
-Four runs of preset quick, Gridworld and Semi-circle with and without relabelling; those
-that are there already are not made again. With --no-raw, only those with relabelling.
+Runs of preset quick: Gridworld, Semi-circle and Escape-Room as the preset has it and
+from the logs as they are, wind-hard from the logs alone; those that are there already
+are not made again. With --no-raw, only the first of each.
 """
 
 import argparse
@@ -15,6 +16,8 @@ import numpy as np
 from borelax.cli import run_command
 from borelax.files import atomic
 from borelax.oracles.oracle import solve
+from borelax.presets import preset
+from borelax.relabel.rewards import KeepAsIs
 from borelax.report import facts
 from borelax.report.compare import draw_all
 from borelax.report.drawing import COLUMN, draw_lines, figure_bytes, new_figure
@@ -22,6 +25,7 @@ from borelax.report.film import film
 from borelax.report.page import Pictures
 from borelax.report.paper import (
     bars_figure,
+    belief_figure,
     beliefs_figure,
     episodes_figure,
     paths_figure,
@@ -31,17 +35,18 @@ from borelax.report.scene_svg import first_find, telling_task
 from borelax.report.scenes import Scenes
 from borelax.report.svg import Bar, Series
 
-DOMAINS = ("gridworld", "semicircle")
+DOMAINS = ("gridworld", "semicircle", "escape-room", "wind-hard")
+ROWS = {"rewards": "relabelled", "policies": "replayed", "none": "raw logs"}
 
 
-def run_all(domain: str, runs: Path, raw: bool) -> list[Path]:
+def run_all(domain: str, name: str, runs: Path, raw: bool) -> list[Path]:
     """The runs of a domain, on the same logs."""
     flags = {runs / domain: []}
-    if raw:
+    if raw and not isinstance(preset(domain, name).relabel, KeepAsIs):
         flags[runs / f"{domain}-raw"] = ["--relabel", "none", "--logs", runs / domain]
     for folder, more in flags.items():
         if not (folder / "results.json").exists():
-            words = ["run", domain, "--preset", "quick", "--out", folder, *more]
+            words = ["run", domain, "--preset", name, "--out", folder, *more]
             code = run_command([str(word) for word in words])
             if code:
                 sys.exit(code)
@@ -108,14 +113,16 @@ def draw_domain(domain: str, folders: list[Path], out: Path) -> None:
     failing = failing_task(relabelled, pictures[1].scenes) if runs[1:] else task
     rows = []
     for run, found in zip(runs, pictures, strict=True):
-        name = {"rewards": "relabelled", "none": "raw logs"}[
-            run.experiment.relabel.name
-        ]
+        name = ROWS[run.experiment.relabel.name]
         rows.append((name, found.scenes, found.scenes.learned))
         rows.append(("exact", found.scenes, found.scenes.exact))
     made = {
         f"{domain}-search.webp": film(relabelled, 0, task),
-        f"{domain}-belief.png": beliefs_figure(rows, 0, failing, "png"),
+        f"{domain}-belief.png": (
+            belief_figure(relabelled, 0, task, "png")
+            if relabelled.frame.kind == "winds"
+            else beliefs_figure(rows, 0, failing, "png")
+        ),
         f"{domain}-paths.png": paths_figure(pictures[0], "png"),
         f"{domain}-returns.png": bars_figure(bars(runs), "png"),
         f"{domain}-episodes.png": episodes_figure(
@@ -135,10 +142,13 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs/figures"))
     parser.add_argument("--out", type=Path, default=Path("docs/figures"))
     parser.add_argument("--domains", nargs="*", default=DOMAINS, choices=DOMAINS)
+    parser.add_argument("--preset", default="quick")
     parser.add_argument("--no-raw", dest="raw", action="store_false")
     args = parser.parse_args()
     for domain in args.domains:
-        draw_domain(domain, run_all(domain, args.runs, args.raw), args.out)
+        folders = run_all(domain, args.preset, args.runs, args.raw)
+        args.out.mkdir(parents=True, exist_ok=True)
+        draw_domain(domain, folders, args.out)
 
 
 if __name__ == "__main__":

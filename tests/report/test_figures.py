@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from borelax.report.drawing import draw_moment, new_figure
 from borelax.report.film import MOST_FRAMES, film, film_moments
 from borelax.report.paper import (
     bars_figure,
@@ -28,7 +29,13 @@ from borelax.report.scene_svg import (
     telling_task,
 )
 from borelax.report.svg import Bar, Series, bar_chart, line_chart, number, spread, ticks
-from tests.report.made import bare_run, grid_scenes, pictures, plane_scenes
+from tests.report.made import (
+    bare_run,
+    grid_scenes,
+    pictures,
+    plane_scenes,
+    wind_scenes,
+)
 from tests.tiny_run import compiled_quickly, finished
 
 BARS = [Bar("task known", 4.0), Bar("borelax, ß & <x>", -1.5, 0.5, 1)]
@@ -40,6 +47,7 @@ def made(kind: str) -> dict[str, bytes]:
     return {
         "grid": belief_figure(grid, 0, 0, kind),
         "plane": belief_figure(plane, 0, 0, kind),
+        "wind": belief_figure(wind_scenes(), 0, 0, kind),
         "paths": paths_figure(pictures(grid), kind),
         "bars": bars_figure(BARS, kind),
         "episodes": episodes_figure(LINES, 2, kind),
@@ -53,6 +61,20 @@ def test_equal_arrays_give_equal_bytes(kind):
     for data in first.values():
         assert data.startswith(b"%PDF" if kind == "pdf" else b"<?xml")
         assert b"CreationDate" not in data and b"dc:date" not in data
+
+
+def test_a_wind_is_drawn_as_believed_beside_the_true_one():
+    scenes = wind_scenes()
+    steps = scenes.reward.shape[-1]
+    with new_figure(3.0, 3.0) as figure:
+        for episode, step in ((0, 0), (scenes.reward.shape[2] - 1, steps)):
+            axes = figure.add_subplot()
+            draw_moment(axes, scenes, scenes.learned, (0, 0, episode, step))
+            (rose,) = axes.child_axes
+            true, believed = (line.get_xydata()[0] for line in rose.lines[-2:])
+            np.testing.assert_allclose(true, scenes.goals[0])
+            expected = scenes.learned[0, 0, episode * steps + step]
+            np.testing.assert_allclose(believed, expected)
 
 
 AGAIN = """

@@ -74,9 +74,10 @@ def draw_moment(
     """
     seed, task, episode, step = where
     frame_axes(axes, scenes)
-    if belief is not None and scenes.frame.kind != "winds":
+    if belief is not None:
         time = episode * scenes.reward.shape[-1] + step
-        _draw_belief(axes, scenes, belief[seed, task, time])
+        draw = _draw_wind if scenes.frame.kind == "winds" else _draw_belief
+        draw(axes, scenes, belief[seed, task, time], task)
     _draw_goal(axes, scenes, task)
     if not path:
         return
@@ -152,7 +153,7 @@ def draw_lines(axes: Any, series: Sequence[Series], dots: bool = False) -> None:
     axes.grid(axis="y", color=LINE, linewidth=0.5)
 
 
-def _draw_belief(axes: Any, scenes: Scenes, values: np.ndarray) -> None:
+def _draw_belief(axes: Any, scenes: Scenes, values: np.ndarray, task: int) -> None:
     frame = scenes.frame
     shade = _blues()
     if frame.kind == "ring":
@@ -167,6 +168,21 @@ def _draw_belief(axes: Any, scenes: Scenes, values: np.ndarray) -> None:
     smooth = "nearest" if frame.kind == "cells" else "bilinear"
     shown = {"cmap": shade, "vmin": 0, "vmax": 1, "interpolation": smooth}
     axes.imshow(board, origin="lower", extent=bounds, zorder=0, **shown)
+
+
+def _draw_wind(axes: Any, scenes: Scenes, believed: np.ndarray, task: int) -> None:
+    """A rose in the corner: the believed wind as a dot, the true one as a star."""
+    rose = axes.inset_axes((0.02, 0.02, 0.36, 0.36))
+    assert scenes.learned is not None
+    reach = 1.25 * max(np.abs(scenes.goals).max(), np.abs(scenes.learned).max(), 1e-6)
+    rose.set(xlim=(-reach, reach), ylim=(-reach, reach), xticks=[], yticks=[])
+    rose.set_aspect("equal")
+    rose.axhline(0, color=LINE, linewidth=0.6)
+    rose.axvline(0, color=LINE, linewidth=0.6)
+    for side in rose.spines.values():
+        side.set(visible=True, color=LINE)
+    rose.plot(*scenes.goals[task], "*", color=GREEN, markersize=9, mec="white", mew=0.5)
+    rose.plot(*believed, "o", color=BLUE, markersize=5, mec="white", mew=0.5)
 
 
 def _draw_goal(axes: Any, scenes: Scenes, task: int) -> None:

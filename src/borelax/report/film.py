@@ -53,7 +53,7 @@ def frame_of_film(
     beliefs = [("learned belief", scenes.learned), ("exact posterior", scenes.exact)]
     panels = [(name, b) for name, b in beliefs if b is not None] or [("", None)]
     if scenes.frame.kind == "winds":
-        panels = [(scenes.labels[task], None)]
+        panels = [(scenes.labels[task], scenes.learned)]
     episode, step = moment
     low, high = scenes.frame.low, scenes.frame.high
     ratio = (high[1] - low[1]) / (high[0] - low[0])

@@ -83,7 +83,8 @@ def belief_figure(scenes: Scenes, seed: int, task: int, kind: str) -> bytes:
     beliefs = {"learned belief": scenes.learned, "exact posterior": scenes.exact}
     rows = [(name, scenes, b) for name, b in beliefs.items() if b is not None]
     if scenes.frame.kind == "winds":
-        rows = [("path", scenes, None)]
+        name = "path" if scenes.learned is None else "path, wind believed"
+        rows = [(name, scenes, scenes.learned)]
     return beliefs_figure(rows, seed, task, kind)
 
 
@@ -106,7 +107,7 @@ def beliefs_figure(
         grid = figure.subplots(len(rows), len(moments), squeeze=False)
         for row, (name, scenes, belief) in zip(grid, rows, strict=True):
             row[0].set_ylabel(name)
-            path = belief is not scenes.exact or belief is None
+            path = belief is None or belief is scenes.learned
             for axes, (episode, step) in zip(row, moments, strict=True):
                 where = (seed, task, episode, step)
                 draw_moment(axes, scenes, belief, where, path=path)
