@@ -1,5 +1,6 @@
 """Logs on disk are the logs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import equinox as eqx
@@ -87,3 +88,18 @@ def test_counts_and_bytes(logs: TaskLogs) -> None:
     episodes = 5 * 6 * 2
     assert logs.nbytes == episodes * (5 * 9 * 1 + 4 * 4 + 4 * 4)
     assert logs.episodes.obs.dtype == jnp.uint8
+
+
+@pytest.mark.parametrize("name", ["length", "ended", "cut"])
+def test_what_is_said_of_episodes_must_be_said_of_each(
+    tmp_path: Path, logs: TaskLogs, name: str
+) -> None:
+    episodes, file = logs.episodes, tmp_path / "a.npz"
+    kind = jnp.int32 if name == "length" else bool
+    said = jnp.ones(episodes.reward.shape[:-1], kind)
+    write_episodes(file, replace(episodes, **{name: said}))
+    assert_same(getattr(read_episodes(file), name), said)
+    whole = store.load_arrays(file)
+    store.save_arrays(file, {**whole, name: whole[name][:, 1:]})
+    with pytest.raises(DataError, match=name):
+        read_episodes(file)

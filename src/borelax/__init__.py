@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from borelax.logs import TaskLogs
     from borelax.pipeline import run
     from borelax.presets import preset
+    from borelax.report.write import write_report
     from borelax.tasks.escape_room import EscapeRoom
     from borelax.tasks.family import TaskFamily, check_family
     from borelax.tasks.gridworld import Gridworld
@@ -39,6 +40,7 @@ __all__ = [
     "check_gym_tasks",
     "preset",
     "run",
+    "write_report",
 ]
 
 _HOMES = {
@@ -58,6 +60,7 @@ _HOMES = {
     "check_gym_tasks": "borelax.tasks.gym_check",
     "preset": "borelax.presets",
     "run": "borelax.pipeline",
+    "write_report": "borelax.report.write",
 }
 
 

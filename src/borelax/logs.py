@@ -209,9 +209,9 @@ def _check_shapes(path: Path, rollouts: dict[str, np.ndarray]) -> None:
         "obs": shapes["obs"][:-2] == steps[:-1]
         and shapes["obs"][-2:-1] == tuple(h + 1 for h in steps[-1:]),
         "action": shapes["action"][: len(steps)] == steps,
-        "length": shapes.get("length", steps[:-1]) == steps[:-1],
-        "ended": shapes.get("ended", steps[:-1]) == steps[:-1],
     }
+    for name in ("length", "ended", "cut"):
+        fits[name] = shapes.get(name, steps[:-1]) == steps[:-1]
     for name, right in fits.items():
         if not right:
             raise DataError(

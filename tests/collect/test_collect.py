@@ -115,6 +115,16 @@ def test_more_tasks_leave_the_first_ones_unchanged(
     assert eqx.tree_equal(eqx.filter(few, eqx.is_array), of_many)
 
 
+def test_a_round_does_not_wait_for_what_it_acts(simulator: JaxSimulator) -> None:
+    tasks = simulator.family.all_tasks()
+    one = replace(COLLECT, iterations=1, rollouts_per_iteration=1)
+    two = replace(one, rollouts_per_iteration=2)
+    few, more = (c(simulator, tasks, key=KEY).policies for c in (one, two))
+    assert eqx.tree_equal(few, more), "it learned from rollouts of the same round"
+    fresh = replace(one, iterations=0)(simulator, tasks, key=KEY).policies
+    assert not eqx.tree_equal(few.state, fresh.state), "it did not learn at all"
+
+
 def test_resumed_equals_uninterrupted(
     simulator: JaxSimulator, trained: TaskLogs, keep_at
 ) -> None:

@@ -109,7 +109,14 @@ class Collect:
     def _round(
         self, simulator: Simulator, tasks: Any, state: Collecting, i: int, *, key: Key
     ) -> tuple[Collecting, Metrics]:
+        """Learn from what is there, and act meanwhile.
+
+        Nothing here waits for the updates: a simulator that runs on the host makes the
+        new rollouts while the device learns. They are learned from in the next round.
+        """
         key_act, key_learn = jr.split(jr.fold_in(key, i))
+        logs, learners = (state.episodes, tasks), (self, simulator.training_reward)
+        agents, metrics = _learn(state.agents, logs, state.filled, learners, key_learn)
         share = min(i / self.explore_iterations, 1.0)
         explore = self.explore_first + share * (self.explore_last - self.explore_first)
         new = simulator.rollouts(
@@ -120,14 +127,11 @@ class Collect:
             start=self.start,
             key=key_act,
         )
-        episodes = write_rollouts((new, state.filled), state.episodes)
-        filled = state.filled + self.rollouts_per_iteration
-        learners = (self, simulator.training_reward)
-        agents, metrics = _learn(
-            state.agents, (episodes, tasks), filled, learners, key_learn
-        )
         metrics["return"] = new.paid().sum((2, 3)).mean()
-        return Collecting(agents, episodes, filled), metrics
+        episodes = write_rollouts((new, state.filled), state.episodes)
+        return Collecting(
+            agents, episodes, state.filled + self.rollouts_per_iteration
+        ), metrics
 
     def _with_pool(self, simulator: Simulator, tasks: Any, *, key: Key) -> Episodes:
         pool = simulator.rollouts(

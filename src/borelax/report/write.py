@@ -22,7 +22,9 @@ WAYS = 24
 
 
 def write_report(
-    folder: Path, out: Path | None = None, experiment: Experiment | None = None
+    folder: str | Path,
+    out: str | Path | None = None,
+    experiment: Experiment | None = None,
 ) -> Path:
     """Write the report of the run in ``folder``; returns the file.
 
@@ -34,6 +36,7 @@ def write_report(
     Raises:
         DataError: if the folder is not that of a run, or nothing can be written.
     """
+    folder = Path(folder)
     if not (folder / "experiment.json").exists():
         raise DataError(
             f"{folder} is not the folder of a run: experiment.json is missing there. "
@@ -41,7 +44,7 @@ def write_report(
         )
     run = read_run(folder, experiment)
     text = page(run, draw(run))
-    out = out or folder / "report.html"
+    out = Path(out) if out else folder / "report.html"
     with atomic(out) as file:
         file.write(text.encode("utf-8", "replace"))
     return out

@@ -1,8 +1,9 @@
 """Simulation of MuJoCo families: physics in C on threads, everything else in JAX.
 
-Between two steps of the physics there is one compiled call for all simulations. What is
-recorded stays on the device; only states go in and actions come out. The tasks go in
-two halves, so that one half's physics is at work while the other half decides.
+Between two steps of the physics there is one compiled call for all simulations, on the
+host, where the states are: a GPU would have to be asked at every step, and is free to
+learn meanwhile. The tasks go in two halves, so that one half's physics is at work while
+the other half decides.
 """
 
 from collections import deque
@@ -54,10 +55,14 @@ class MujocoSimulator(FamilySimulator):
         key: Key,
     ) -> Episodes:
         """Run policy n in task n; each task and repeat has its own key."""
-        numbers = jnp.arange(axis_size(tasks))
         plan = Plan(self.family, repeats, episodes, start, self.threads)
-        everything = (policies, tasks, numbers)
-        return _in_turns([_roll(plan, *part, key=key) for part in _halves(everything)])
+        home, host = jax.devices()[0], jax.local_devices(backend="cpu")[0]
+        policies, tasks, key = _put((policies, tasks, key), host)
+        with jax.default_device(host):
+            everything = (policies, tasks, jnp.arange(axis_size(tasks)))
+            rolls = [_roll(plan, *part, key=key) for part in _halves(everything)]
+            made = _in_turns(rolls)
+        return _put(made, home)
 
 
 class Plan(NamedTuple):
@@ -109,6 +114,12 @@ def _in_turns(rolls: list[Generator[PhysicsStep, Rows, Episodes]]) -> Episodes:
             except StopIteration as end:
                 made.append(end.value)
     return jax.tree.map(lambda *x: jnp.concatenate(x), *made)
+
+
+def _put(tree: Any, device: Any) -> Any:
+    """A pytree with its arrays on a device."""
+    arrays, rest = eqx.partition(tree, eqx.is_array)
+    return eqx.combine(jax.device_put(arrays, device), rest)
 
 
 def _halves(tree: Any) -> list[Any]:
