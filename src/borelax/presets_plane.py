@@ -180,7 +180,7 @@ def quick(paper: Experiment) -> Experiment:
 
 
 def semicircle_quick() -> Experiment:
-    """A belief from longer searches, whose pieces begin anywhere.
+    """A belief that learns in many small steps, from pieces that begin anywhere.
 
     Its agents are still exploring in much of what they logged, so that no more of it
     need be of agents on their way.
@@ -189,13 +189,9 @@ def semicircle_quick() -> Experiment:
     return replace(
         plain,
         relabel=RelabelRewards(
-            belief_pieces=1.0,
-            belief_own=0.2,
-            meta_pieces=0.5,
-            meta_own=1.0,
-            from_start=0.0,
+            belief_pieces=1.0, meta_pieces=0.5, meta_own=1.0, from_start=0.0
         ),
-        belief=replace(plain.belief, updates=3_000, rollouts_per_update=128),
+        belief=replace(plain.belief, updates=6_000, lr=4e-3),
     )
 
 
