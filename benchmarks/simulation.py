@@ -24,6 +24,7 @@ from borelax.agents.sac import SAC
 from borelax.simulate.mujoco_engine import load_model, simulations
 from borelax.simulate.mujoco_simulator import MujocoSimulator
 from borelax.simulate.policy import AgentPolicy
+from borelax.simulate.simulator import host_device
 from borelax.tasks.ant_semicircle import AntSemiCircle
 from borelax.tasks.family import draw_tasks
 from borelax.tasks.half_cheetah_vel import HalfCheetahVel
@@ -75,8 +76,9 @@ def main() -> None:
     parser.add_argument("--horizon", type=int, default=100)
     parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
-    device = jax.devices()[0].device_kind
-    title = f"{options.simulations} simulations, policies on {device}"
+    title = (
+        f"{options.simulations} simulations, policies on {host_device().device_kind}"
+    )
     table = Table(title=title, title_style="bold")
     table.add_column("domain")
     for name in ("MuJoCo alone, steps/s", "agents in the loop", "ratio", "CPU"):

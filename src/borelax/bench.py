@@ -29,6 +29,7 @@ from borelax.meta.policy import BeliefPolicy
 from borelax.progress import ProgressDisplay
 from borelax.run_folder import environment
 from borelax.simulate.of_family import simulator_of
+from borelax.simulate.simulator import host_device
 from borelax.tasks.family import draw_tasks, name_of
 from borelax.types import Spec, Transition
 
@@ -195,7 +196,7 @@ def _jaxpr_flops(closed: Any) -> float:
 
 
 def _xla_flops(closed: Any) -> float:
-    with jax.default_device(jax.local_devices(backend="cpu")[0]):  # GPUs do not count
+    with jax.default_device(host_device()):  # GPUs do not count
         lowered = jax.jit(jax.extend.core.jaxpr_as_fun(closed)).lower(*closed.in_avals)
         return (lowered.cost_analysis() or {}).get("flops", 0.0)
 

@@ -180,7 +180,7 @@ def quick(paper: Experiment) -> Experiment:
 
 
 def semicircle_quick() -> Experiment:
-    """A belief that learns in many small steps, from pieces that begin anywhere.
+    """A belief of many small batches and large steps; pieces begin anywhere.
 
     Its agents are still exploring in much of what they logged, so that no more of it
     need be of agents on their way.

@@ -32,7 +32,7 @@ from borelax.types import Episodes, Key, Metrics, Spec, Transition
 
 @dataclass(frozen=True)
 class Collect:
-    """Collect logs: a pool of random rollouts, then act and learn in turns."""
+    """Collect logs: a pool of random rollouts, then learn and act at the same time."""
 
     num_tasks: int = 21
     """Tasks, and so agents."""
@@ -115,12 +115,14 @@ class Collect:
         new rollouts while the device learns. They are learned from in the next round.
         """
         key_act, key_learn = jr.split(jr.fold_in(key, i))
-        logs, learners = (state.episodes, tasks), (self, simulator.training_reward)
-        agents, metrics = _learn(state.agents, logs, state.filled, learners, key_learn)
         share = min(i / self.explore_iterations, 1.0)
         explore = self.explore_first + share * (self.explore_last - self.explore_first)
+        policies = self._policies(state.agents, explore=explore)
+        # a device works in order: whatever acting needs must be made before this line
+        logs, learners = (state.episodes, tasks), (self, simulator.training_reward)
+        agents, metrics = _learn(state.agents, logs, state.filled, learners, key_learn)
         new = simulator.rollouts(
-            self._policies(state.agents, explore=explore),
+            policies,
             tasks,
             repeats=self.rollouts_per_iteration,
             episodes=simulator.spec.episodes,

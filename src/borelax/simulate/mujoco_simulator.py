@@ -28,7 +28,7 @@ from borelax.simulate.mujoco_engine import (
     warning_name,
 )
 from borelax.simulate.mujoco_programs import allocate, programs_of
-from borelax.simulate.simulator import FamilySimulator
+from borelax.simulate.simulator import FamilySimulator, host_device
 from borelax.tasks.mujoco_family import MujocoFamily, Physics
 from borelax.types import Box, Episodes, Key, axis_size
 
@@ -56,7 +56,7 @@ class MujocoSimulator(FamilySimulator):
     ) -> Episodes:
         """Run policy n in task n; each task and repeat has its own key."""
         plan = Plan(self.family, repeats, episodes, start, self.threads)
-        home, host = jax.devices()[0], jax.local_devices(backend="cpu")[0]
+        (home,), host = key.devices(), host_device()
         policies, tasks, key = _put((policies, tasks, key), host)
         with jax.default_device(host):
             everything = (policies, tasks, jnp.arange(axis_size(tasks)))

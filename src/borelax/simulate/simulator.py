@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import jax
 from jaxtyping import Array, Float
 
 from borelax.tasks.family import ShapedFamily, TaskDistribution
@@ -43,6 +44,14 @@ class Simulator(Protocol):
     ) -> Episodes:
         """Run policy n in task n, ``repeats`` rollouts each: [N, repeats, E, …]."""
         ...
+
+
+def host_device() -> jax.Device:
+    """The CPU; where JAX was told to leave it alone, what there is."""
+    try:
+        return jax.local_devices(backend="cpu")[0]
+    except RuntimeError:
+        return jax.local_devices()[0]
 
 
 @dataclass(frozen=True)
