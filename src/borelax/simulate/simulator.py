@@ -46,7 +46,7 @@ class Simulator(Protocol):
         ...
 
 
-def host_device() -> jax.Device:
+def host_device() -> Any:
     """The CPU; where JAX was told to leave it alone, what there is."""
     try:
         return jax.local_devices(backend="cpu")[0]
