@@ -76,8 +76,10 @@ def draw_moment(
     frame_axes(axes, scenes)
     if belief is not None:
         time = episode * scenes.reward.shape[-1] + step
-        draw = _draw_wind if scenes.frame.kind == "winds" else _draw_belief
-        draw(axes, scenes, belief[seed, task, time], task)
+        if scenes.frame.kind == "winds":
+            _draw_wind(axes, scenes, belief[seed, task, time], task)
+        else:
+            _draw_belief(axes, scenes, belief[seed, task, time])
     _draw_goal(axes, scenes, task)
     if not path:
         return
@@ -153,7 +155,7 @@ def draw_lines(axes: Any, series: Sequence[Series], dots: bool = False) -> None:
     axes.grid(axis="y", color=LINE, linewidth=0.5)
 
 
-def _draw_belief(axes: Any, scenes: Scenes, values: np.ndarray, task: int) -> None:
+def _draw_belief(axes: Any, scenes: Scenes, values: np.ndarray) -> None:
     frame = scenes.frame
     shade = _blues()
     if frame.kind == "ring":
