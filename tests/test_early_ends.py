@@ -24,7 +24,6 @@ from borelax.belief.view import BeliefView, LearnedBelief
 from borelax.evaluate.evaluate import returns_per_episode
 from borelax.learn import sample_steps
 from borelax.logs import TaskLogs, read_episodes, read_logs, write_episodes, write_logs
-from borelax.meta.fit import _seen
 from borelax.relabel.rewards import Relabelled, RelabelRewards, relabel
 from borelax.relabel.source import AsLogged
 from borelax.relabel.states import relabel_states
@@ -249,7 +248,7 @@ def test_only_a_rollouts_own_end_ends_it(fit):
     steps = sample_steps(hyper, 2, 500, key=jr.key(0))
     last = np.asarray(SHORT.reward)[0, 0, 1, 1]
     np.testing.assert_array_equal(steps.ended, np.asarray(steps.reward) == last)
-    seen = np.asarray(_seen(hyper)).reshape(2, E * H + 1)
+    seen = np.asarray(hyper.seen()).reshape(2, E * H + 1)
     assert (seen.sum(1) == H + 3).all() and seen[:, : H + 3].all()
 
 

@@ -111,6 +111,14 @@ class Episodes(eqx.Module):
             return None
         return self._time() < self.length[..., None]
 
+    def seen(self) -> Bool[Array, "*episodes H_plus_1"] | None:
+        """Which observations are no padding; None: all."""
+        happened = self.happened()
+        if happened is None:
+            return None
+        first = jnp.ones_like(happened[..., :1])
+        return jnp.concatenate([first, happened], axis=-1)
+
     def ends(self) -> Bool[Array, "*episodes H"] | None:
         """Which steps ended their episode by itself; None: none did."""
         if self.length is None:

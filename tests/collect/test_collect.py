@@ -115,6 +115,25 @@ def test_more_tasks_leave_the_first_ones_unchanged(
     assert eqx.tree_equal(eqx.filter(few, eqx.is_array), of_many)
 
 
+def test_each_agent_can_see_by_the_scale_of_its_own_random_rollouts(
+    simulator: JaxSimulator,
+) -> None:
+    plain = replace(COLLECT, iterations=1)
+    scaled = replace(plain, standardise=True)
+    tasks = simulator.family.all_tasks()[:5]
+    logs = scaled(simulator, tasks, key=KEY)
+    scale, seen = logs.policies.state.standardise, np.asarray(logs.episodes.obs)
+    for n in range(5):
+        rows = seen[n, : COLLECT.pool_rollouts].reshape(-1, 9).astype(np.float32)
+        np.testing.assert_allclose(scale.mean[n], rows.mean(0), atol=1e-6)
+        visited = rows.std(0) > 0
+        np.testing.assert_allclose(
+            scale.scale[n][visited], 1 / rows.std(0)[visited], rtol=1e-5
+        )
+    unscaled = plain(simulator, tasks, key=KEY).policies.state.standardise
+    assert (unscaled.mean == 0).all() and (unscaled.scale == 1).all()
+
+
 def test_a_round_does_not_wait_for_what_it_acts(simulator: JaxSimulator) -> None:
     tasks = simulator.family.all_tasks()
     one = replace(COLLECT, iterations=1, rollouts_per_iteration=1)

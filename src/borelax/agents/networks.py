@@ -10,7 +10,7 @@ import jax.random as jr
 import optax
 from jaxtyping import Array, Bool, Float, PyTree
 
-from borelax.types import Key
+from borelax.types import Episodes, Key
 
 
 def linear_layers(
@@ -75,6 +75,13 @@ class Standardise(eqx.Module):
         rounding = 1e-6 * jnp.maximum(1.0, jnp.abs(mean))
         scale = jnp.where(deviation > rounding, 1 / jnp.maximum(deviation, 1e-6), 1.0)
         return cls(mean=mean, scale=scale)
+
+    @classmethod
+    def of_observations(cls, episodes: Episodes) -> "Standardise":
+        """Fit to everything seen in these episodes."""
+        rows = episodes.obs.reshape(-1, episodes.obs.shape[-1]).astype(jnp.float32)
+        seen = episodes.seen()
+        return cls.of(rows, None if seen is None else seen.reshape(-1))
 
     def __call__(self, x: Float[Array, "x"]) -> Float[Array, "x"]:
         """Standardise one example; the statistics are data, so they are not trained."""

@@ -15,6 +15,7 @@ import jax.random as jr
 from jaxtyping import Array, Int
 
 from borelax.agents.dqn import DQN
+from borelax.agents.networks import Standardise
 from borelax.agents.sac import SAC
 from borelax.errors import require, require_positive, require_share
 from borelax.learn import (
@@ -51,6 +52,8 @@ class Collect:
     """Exploration after ``explore_iterations`` rounds."""
     explore_iterations: int = 100
     """Rounds over which exploration falls linearly."""
+    standardise: bool = False
+    """Scale what each agent sees by the mean and deviation of its random rollouts."""
     start: str = "uniform"
     """Start distribution of the logs."""
     agent: DQN | SAC = field(default_factory=DQN)
@@ -78,11 +81,7 @@ class Collect:
     ) -> TaskLogs:
         """Train the agents and return their logs."""
         key_agents, key_pool, key_rounds = jr.split(key, 3)
-        state = Collecting(
-            agents=_init(self.agent, simulator.spec, self.num_tasks, key_agents),
-            episodes=self._with_pool(simulator, tasks, key=key_pool),
-            filled=jnp.asarray(self.pool_rollouts, jnp.int32),
-        )
+        state = self._first(simulator, tasks, (key_agents, key_pool))
 
         def advance(state: Collecting, done: int, count: int):
             return self._round(simulator, tasks, state, done, key=key_rounds)
@@ -105,6 +104,19 @@ class Collect:
             return self._policies(agents, explore=self.explore_last)
 
         return eqx.filter_eval_shape(init, jr.key(0))
+
+    def _first(
+        self, simulator: Simulator, tasks: Any, keys: tuple[Key, Key]
+    ) -> Collecting:
+        """Fresh agents and their random rollouts."""
+        key_agents, key_pool = keys
+        agents = _init(self.agent, simulator.spec, self.num_tasks, key_agents)
+        pool = self._pool(simulator, tasks, key=key_pool)
+        if self.standardise:
+            scales = jax.vmap(Standardise.of_observations)(pool)
+            agents = eqx.tree_at(lambda a: a.standardise, agents, scales)
+        filled = jnp.asarray(self.pool_rollouts, jnp.int32)
+        return Collecting(agents, self._with_room(pool), filled)
 
     def _round(
         self, simulator: Simulator, tasks: Any, state: Collecting, i: int, *, key: Key
@@ -135,8 +147,8 @@ class Collect:
             agents, episodes, state.filled + self.rollouts_per_iteration
         ), metrics
 
-    def _with_pool(self, simulator: Simulator, tasks: Any, *, key: Key) -> Episodes:
-        pool = simulator.rollouts(
+    def _pool(self, simulator: Simulator, tasks: Any, *, key: Key) -> Episodes:
+        return simulator.rollouts(
             RandomPolicy(simulator.spec.action),
             tasks,
             repeats=self.pool_rollouts,
@@ -144,6 +156,9 @@ class Collect:
             start=self.start,
             key=key,
         )
+
+    def _with_room(self, pool: Episodes) -> Episodes:
+        """The pool, and zeros where the rollouts of all rounds will be."""
         missing = self.num_rollouts - self.pool_rollouts
         return jax.tree.map(
             lambda x: jnp.pad(x, [(0, 0), (0, missing)] + [(0, 0)] * (x.ndim - 2)), pool

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Int
 
 from borelax.agents.dqn import DQN
 from borelax.agents.networks import Standardise
@@ -164,19 +164,11 @@ def _init(fit: FitMeta, data: Episodes, spec: Spec, key: Key) -> Any:
         state = fit.agent.init(hyper_spec, key=jr.fold_in(key, seed))
         if not fit.standardise:
             return state
-        rows = own.obs.reshape(-1, own.obs.shape[-1])
-        scale = Standardise.of(rows, _seen(own))
-        return eqx.tree_at(lambda s: s.standardise, state, scale)
+        return eqx.tree_at(
+            lambda s: s.standardise, state, Standardise.of_observations(own)
+        )
 
     return eqx.filter_vmap(of_seed)(data, jnp.arange(axis_size(data)))
-
-
-def _seen(hyper: Episodes) -> Bool[Array, "rows"] | None:
-    """Which of the T+1 hyper-states of each rollout are no padding; None: all."""
-    if hyper.length is None:
-        return None
-    times = jax.lax.broadcasted_iota(jnp.int32, hyper.obs.shape[:-1], 2)
-    return (times <= hyper.length[..., None]).reshape(-1)
 
 
 @eqx.filter_jit(donate="all-except-first")
