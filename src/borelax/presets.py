@@ -29,10 +29,12 @@ def _plane(paper: Callable[[], Experiment]) -> dict[str, Callable[[], Experiment
     }
 
 
-def _mujoco(paper: Callable[[], Experiment]) -> dict[str, Callable[[], Experiment]]:
+def _mujoco(
+    paper: Callable[[], Experiment], gpu: Callable[[], Experiment]
+) -> dict[str, Callable[[], Experiment]]:
     return {
         "quick": lambda: mujoco.quick(paper()),
-        "gpu": lambda: mujoco.gpu(paper()),
+        "gpu": gpu,
         "paper": paper,
         "tiny": lambda: mujoco.tiny(paper()),
     }
@@ -51,8 +53,10 @@ PRESETS: dict[str, dict[str, Callable[[], Experiment]]] = {
     "wind": _plane(plane.wind_paper),
     "wind-hard": _plane(plane.wind_hard_paper),
     "escape-room": _plane(plane.escape_room_paper),
-    "half-cheetah-vel": _mujoco(mujoco.half_cheetah_vel_paper),
-    "ant-semicircle": _mujoco(mujoco.ant_semicircle_paper),
+    "half-cheetah-vel": _mujoco(
+        mujoco.half_cheetah_vel_paper, mujoco.half_cheetah_vel_gpu
+    ),
+    "ant-semicircle": _mujoco(mujoco.ant_semicircle_paper, mujoco.ant_semicircle_gpu),
 }
 
 
