@@ -107,18 +107,19 @@ def ant_semicircle_gpu() -> Experiment:
         relabel=RelabelRewards(belief_pieces=1.0, meta_pieces=0.8),
         belief=replace(
             paper.belief,
-            updates=8_000,
+            updates=12_000,
             lr=3e-3,
             decoder=StepDecoder(hidden=(64, 64), reader=(128, 128)),
             updates_per_chunk=250,
         ),
         meta=replace(
             paper.meta,
-            updates=150_000,
+            updates=200_000,
             agent=replace(
                 paper.meta.agent,
-                lr=5e-4,
-                decay_updates=150_000,
+                lr=1e-3,
+                decay_updates=200_000,
+                batch_size=2_048,
                 discount=0.98,
                 entropy_weight=0.02,
             ),

@@ -35,22 +35,15 @@ class MLP(eqx.Module):
     """Fully connected layers with ReLU between them, for one example."""
 
     layers: tuple[eqx.nn.Linear, ...]
-    normed: bool = eqx.field(static=True)
 
-    def __init__(self, sizes: tuple[int, ...], *, normed: bool = False, key: Key):
-        """Layers between consecutive ``sizes``.
-
-        ``normed``: what each hidden layer gives has mean 0 and deviation 1 over its
-        units before the ReLU (layer norm without weights).
-        """
+    def __init__(self, sizes: tuple[int, ...], *, key: Key):
+        """Layers between consecutive ``sizes``."""
         self.layers = linear_layers(list(pairwise(sizes)), key=key)
-        self.normed = normed
 
     def __call__(self, x: Float[Array, "inputs"]) -> Float[Array, "outputs"]:
         """Apply all layers; the last one is linear."""
         for layer in self.layers[:-1]:
-            x = layer(x)
-            x = jax.nn.relu(jax.nn.standardize(x) if self.normed else x)
+            x = jax.nn.relu(layer(x))
         return self.layers[-1](x)
 
 

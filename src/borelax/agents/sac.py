@@ -62,9 +62,6 @@ class SAC:
     """Entropy coefficient α, fixed."""
     num_critics: int = 2
     """Critics; where there are more than two, each update's target draws two."""
-    normed_critics: bool = False
-    """Standardise the hidden layers of the critics (layer norm), so that many updates
-    on few data do not drive their values away."""
     cql_weight: float = 0.0
     """Weight of the conservative penalty on the critics; 0: none."""
     cql_actions: int = 10
@@ -90,9 +87,7 @@ class SAC:
         actor = MLP((spec.obs_size, *self.hidden, 2 * size), key=key_actor)
         sizes = (spec.obs_size + size, *self.hidden, 1)
         keys = jr.split(key_critics, self.num_critics)
-        critics = eqx.filter_vmap(
-            lambda k: MLP(sizes, normed=self.normed_critics, key=k)
-        )(keys)
+        critics = eqx.filter_vmap(lambda k: MLP(sizes, key=k))(keys)
         return SACState(
             actor=actor,
             critics=critics,
