@@ -141,6 +141,16 @@ def test_bars_are_as_long_as_their_values():
     assert words == ["task known", "4.0", "borelax, ß & <x>", "−1.5"]
 
 
+def test_a_wide_spread_pushes_no_number_out_of_the_picture():
+    bars = [Bar("borelax", 92.0, 60.0), Bar("frozen", -79.0, 10.0)]
+    svg = ET.fromstring(bar_chart(bars, described="x"))
+    width = float(svg.get("viewBox").split()[2])
+    places = [float(e.get(name)) for e in svg.iter("line") for name in ("x1", "x2")]
+    assert min(places) >= 0 and max(places) <= width
+    values = [e for e in svg.iter("text") if e.get("class") == "value"]
+    assert all(float(e.get("x")) <= width - 60 for e in values)
+
+
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
     [(0, 10, [0, 2, 4, 6, 8, 10]), (-1, 1, [-1, -0.5, 0, 0.5, 1]), (3, 3, [3])],

@@ -72,8 +72,9 @@ def bar_chart(bars: Sequence[Bar], *, described: str, digits: int = 1) -> str:
     """Horizontal bars with their names above and values at the end."""
     row, left, right = 40.0, 8.0, 66.0
     height = row * len(bars) + 6
-    values = [b.value for b in bars if math.isfinite(b.value)]
-    low, high = min([0.0, *values]), max([0.0, *values])
+    known = [b for b in bars if math.isfinite(b.value)]
+    low = min([0.0, *(b.value - (b.spread or 0.0) for b in known)])
+    high = max([0.0, *(b.value + (b.spread or 0.0) for b in known)])
     span = (high - low) or 1.0
     x = lambda v: left + (v - low) / span * (WIDTH - left - right)  # noqa: E731
     parts = []
