@@ -125,9 +125,9 @@ class Experiment:
             f"{type(self.family).__name__} must be a frozen dataclass of numbers, "
             "texts and tuples of them, by which a run's files know it.",
         )
-        solved = Gridworld | SemiCircle | EscapeRoom | Wind
+        known = Gridworld | SemiCircle | EscapeRoom | Wind | AntSemiCircle
         require(
-            isinstance(self.family, solved) or not self.exact_belief,
+            isinstance(self.family, known) or not self.exact_belief,
             f"The exact posterior of {name_of(self.family)} is not known; leave out "
             "exact_belief.",
         )

@@ -1,5 +1,7 @@
 """Exact beliefs in the plane: never wrong, never wider, and comparable to learned."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -22,10 +24,11 @@ from borelax.oracles.task_posterior import (
 )
 from borelax.simulate.jax_simulator import JaxSimulator
 from borelax.simulate.policy import RandomPolicy, for_every_task
+from borelax.tasks.ant_semicircle import AntSemiCircle
 from borelax.tasks.escape_room import EscapeRoom
 from borelax.tasks.semicircle import SemiCircle
 from borelax.tasks.wind import Wind
-from borelax.types import Episodes
+from borelax.types import Episodes, Transition
 
 NUM_TASKS = 40
 
@@ -75,6 +78,31 @@ def test_the_true_cell_is_never_lost_and_the_belief_sharpens(
     possible = (cells > 0).sum(axis=-1)
     assert (np.diff(possible, axis=1) <= 0).all()
     assert possible[:, -1].max() <= 10 and possible[:, 4].min() == NUM_CELLS
+
+
+def test_an_ant_learns_as_much_of_the_goal_as_a_point_on_the_same_way(angles) -> None:
+    """Torques cost, legs move, and neither says anything."""
+    point, ant, rng = SemiCircle(), AntSemiCircle(), np.random.default_rng(1)
+    way = np.cumsum(rng.uniform(-0.1, 0.1, (NUM_TASKS, 121, 2)), axis=1)
+    way[:, :, 1] = np.abs(way[:, :, 1]) + 0.4
+    legs = rng.normal(size=(NUM_TASKS, 121, 27))
+    torques = rng.uniform(-1, 1, (NUM_TASKS, 120, 8)).astype(np.float32)
+    goals = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+    def told(family, seen, actions):
+        seen, unpaid = jnp.asarray(seen, jnp.float32), jnp.zeros((NUM_TASKS, 120))
+        actions = jnp.asarray(actions)
+        steps = Transition(seen[:, :-1], actions, unpaid, seen[:, 1:])
+        of_steps = jax.vmap(family.reward, in_axes=(None, 0))
+        steps = replace(steps, reward=jax.vmap(of_steps)(goals, steps))
+        posterior = AnglePosterior(jnp.asarray(0), family)
+        return np.asarray(jax.jit(jax.vmap(posterior.along))(steps))
+
+    of_ant = told(ant, np.concatenate([way, legs], axis=2), torques)
+    of_point = told(point, way, torques[..., :2])
+    np.testing.assert_allclose(of_ant, of_point, atol=1e-6)
+    assert ((of_point[:, -1] > 0).sum(axis=1) < NUM_CELLS).any(), "nothing was learned"
+    assert ((of_point[:, -1] > 0).sum(axis=1) < 16).any(), "no goal was found"
 
 
 def test_along_a_rollout_equals_repeated_updates(family, searched) -> None:

@@ -33,7 +33,9 @@ def test_a_run_leaves_results_and_every_phase():
         "exact": False,
         "on_test_tasks": None,
     }
-    assert results["belief"].keys() == {"frozen_return"}
+    errors = {"prediction_error", "prediction_error_per_seed"}
+    assert results["belief"].keys() == {"frozen_return", *errors}
+    assert 0 < results["belief"]["prediction_error"] < 1
     assert read_experiment(folder) == TINY
     assert all(manifest.is_sealed(folder / name) for name in NAMES.values())
 
@@ -42,6 +44,7 @@ def test_the_table_shows_no_oracle():
     table = printed(DOMAIN)
     assert "borelax, all episodes" in table and "frozen at the prior" in table
     assert "unknown" not in table and "None" not in table
+    assert "from the exact posterior's" in table
 
 
 def test_the_test_starts_in_the_middle_and_the_logs_do_not():
@@ -89,15 +92,27 @@ def test_without_mujoco_a_sentence_says_what_to_install(tmp_path, monkeypatch, c
 
 
 @pytest.mark.parametrize("domain", [DOMAIN, "half-cheetah-vel"])
-def test_there_is_no_oracle_and_no_exact_belief(domain, capsys):
-    tiny = preset(domain, "tiny")
+def test_there_is_no_oracle(domain, capsys):
+    assert oracle_of(preset(domain, "tiny").family).policy() is None
+    assert command("oracle", domain) == 2
+    assert "There is no oracle for" in capsys.readouterr().err
+
+
+def test_half_cheetahs_exact_belief_is_refused():
+    tiny = preset("half-cheetah-vel", "tiny")
     with pytest.raises(ConfigError, match=r"exact posterior.* is not known"):
         Experiment(**{**vars(tiny), "exact_belief": True})
     with pytest.raises(ConfigError, match=r"exact posterior.* is not known"):
         exact_belief(tiny.family, 1)
-    assert oracle_of(tiny.family).policy() is None
-    assert command("oracle", domain) == 2
-    assert "There is no oracle for" in capsys.readouterr().err
+
+
+def test_a_meta_agent_can_be_given_the_exact_posterior(tmp_path, capsys):
+    out = copy_finished(tmp_path, without=("[345]-*", "results.json"), domain=DOMAIN)
+    given = ("--exact-belief", "--logs", out, "--no-report")
+    assert run_tiny(tmp_path / "exact", *given, domain=DOMAIN) == 0
+    assert "was given the exact posterior" in capsys.readouterr().out
+    assert results_of(tmp_path / "exact")["belief"]["prediction_error"] == 0
+    assert not (tmp_path / "exact" / "3-belief").exists()
 
 
 def test_half_cheetahs_logs_are_collected(tmp_path, capsys):

@@ -8,6 +8,7 @@ from borelax.belief.view import BeliefFilter
 from borelax.errors import ConfigError
 from borelax.oracles.gridworld_belief import ExactPosterior
 from borelax.oracles.task_posterior import AnglePosterior, WindPosterior
+from borelax.tasks.ant_semicircle import AntSemiCircle
 from borelax.tasks.escape_room import EscapeRoom
 from borelax.tasks.gridworld import Gridworld
 from borelax.tasks.semicircle import SemiCircle
@@ -19,7 +20,7 @@ def exact_belief(family: Any, num_seeds: int) -> BeliefFilter:
     seeds = jnp.arange(num_seeds)
     if isinstance(family, Gridworld):
         return ExactPosterior(seeds, family)
-    if isinstance(family, SemiCircle | EscapeRoom):
+    if isinstance(family, SemiCircle | EscapeRoom | AntSemiCircle):
         return AnglePosterior(seeds, family)
     if isinstance(family, Wind):
         return WindPosterior(seeds, family)

@@ -18,6 +18,7 @@ from borelax.oracles.search_policy import SearchPolicy
 from borelax.oracles.task_posterior import Posterior
 from borelax.oracles.wind import WindOracle, WindPolicy, wind_oracle
 from borelax.simulate.jax_simulator import JaxSimulator
+from borelax.tasks.ant_semicircle import AntSemiCircle
 from borelax.tasks.escape_room import EscapeRoom
 from borelax.tasks.gridworld import Gridworld
 from borelax.tasks.semicircle import SemiCircle
@@ -118,18 +119,15 @@ class PlaneJudge:
         self, models: BeliefModel | None, rollouts: Episodes, *, key: Key
     ) -> dict[str, Any]:
         """How far its predictions are from the posterior's."""
-        if models is None:
-            return {"prediction_error": 0.0}
-        posterior = cast(Posterior, exact_belief(self.family, 1))
-        errors = prediction_errors(posterior, models, rollouts)
-        return {
-            "prediction_error": float(errors.mean()),
-            "prediction_error_per_seed": errors.tolist(),
-        }
+        return _off_the_posterior(self.family, models, rollouts)
 
 
 class NoOracle:
     """For families whose best return nobody has worked out, such as a user's own."""
+
+    def __init__(self, family: Any):
+        """Nothing is solved; of some of them the posterior is known."""
+        self.family = family
 
     def values(self) -> dict[str, Any]:
         """Unknown."""
@@ -142,8 +140,23 @@ class NoOracle:
     def judge_belief(
         self, models: BeliefModel | None, rollouts: Episodes, *, key: Key
     ) -> dict[str, Any]:
-        """There is nothing to compare a belief with."""
-        return {}
+        """Ant-Semi-circle's as in the plane; else there is nothing to compare."""
+        if not isinstance(self.family, AntSemiCircle):
+            return {}
+        return _off_the_posterior(self.family, models, rollouts)
+
+
+def _off_the_posterior(
+    family: Any, models: BeliefModel | None, rollouts: Episodes
+) -> dict[str, Any]:
+    if models is None:
+        return {"prediction_error": 0.0}
+    posterior = cast(Posterior, exact_belief(family, 1))
+    errors = prediction_errors(posterior, models, rollouts)
+    return {
+        "prediction_error": float(errors.mean()),
+        "prediction_error_per_seed": errors.tolist(),
+    }
 
 
 def oracle_of(family: Any, episodes: int = 0) -> Oracle:
@@ -151,7 +164,7 @@ def oracle_of(family: Any, episodes: int = 0) -> Oracle:
     if not isinstance(family, Gridworld | SemiCircle | EscapeRoom | Wind):
         kind = type(family).__name__
         require(hasattr(family, "sample_task"), f"There is no oracle for {kind}.")
-        return NoOracle()
+        return NoOracle(family)
     family = replace(family, episodes=episodes or family.episodes)
     return (
         GridworldJudge(family) if isinstance(family, Gridworld) else PlaneJudge(family)

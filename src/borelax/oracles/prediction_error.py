@@ -4,6 +4,8 @@ Both say what to expect at the decoder's probes: the decoder at the belief's mea
 posterior by its tasks' own answers. In: models and rollouts. Out: mean differences.
 """
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -14,6 +16,8 @@ from borelax.belief.elbo import BeliefModel
 from borelax.belief.step_decoder import GaussianPerStep
 from borelax.errors import ConfigError
 from borelax.oracles.task_posterior import Posterior, memories_along
+from borelax.tasks.escape_room import EscapeRoom
+from borelax.tasks.wind import Wind
 from borelax.types import Episodes, Transition
 
 MAX_TASKS = 50
@@ -36,11 +40,11 @@ def expected_targets(
     tasks, weights = posterior.distribution(memory)  # type: ignore[arg-type]
 
     def target(task, probe: Transition) -> Float[Array, "outputs"]:
-        after = family.step(task, probe.obs, probe.action, key=jr.key(0))
         # a reward is asked of the logged step; a change, of the task's own
-        answer = Transition(
-            probe.obs, probe.action, family.reward(task, probe), family.observe(after)
-        )
+        answer = replace(probe, reward=family.reward(task, probe))
+        if isinstance(family, EscapeRoom | Wind):
+            after = family.step(task, probe.obs, probe.action, key=jr.key(0))
+            answer = replace(answer, next_obs=family.observe(after))
         return head.target(decoder.scale, answer)
 
     of_task = lambda t: jax.vmap(lambda p: target(t, p))(decoder.probes)  # noqa: E731

@@ -7,7 +7,7 @@ import numpy as np
 
 from borelax.oracles.search import Point, Scalar
 from borelax.oracles.search_bound import steps_between
-from borelax.tasks.semicircle import SemiCircle
+from borelax.tasks.semicircle import SemiCircle, goal_at
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class SemiCircleSearch:
 
     def task(self, angle: Scalar) -> Point:
         """The goal at an angle."""
-        return jnp.stack([jnp.cos(angle), jnp.sin(angle)])
+        return goal_at(angle)
 
     def blind_step(self, state: Point, action: Point) -> Point:
         """The family's own step, which no goal changes."""

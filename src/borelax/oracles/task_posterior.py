@@ -1,10 +1,10 @@
-"""Exact beliefs of the families in the plane, as filters in the learned one's place.
+"""Exact beliefs of what hides at an angle or blows, in the learned belief's place.
 
-An angle is not a number of a list, so the posterior of Semi-circle and Escape-Room is
-kept over a fine grid of equally likely angles and shown as the probability of each of
-64 cells. A task is ruled out by a step that it would have answered differently. The
-true angle lies between grid points; where a step rules out every one that is left, the
-posterior is narrower than the grid and stays what it was.
+An angle is not a number of a list, so the posterior of Semi-circle, Escape-Room and
+Ant-Semi-circle is kept over a fine grid of equally likely angles and shown as the
+probability of each of 64 cells. A task is ruled out by a step that it would have
+answered differently. The true angle lies between grid points; where a step rules out
+every one that is left, the posterior is narrower than the grid and stays what it was.
 """
 
 from typing import Any
@@ -16,10 +16,10 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int
 
 from borelax.oracles.search import midpoints
-from borelax.oracles.search_oracle import search_world
 from borelax.oracles.wind import Blown, felt_wind, spread_winds
+from borelax.tasks.ant_semicircle import AntSemiCircle
 from borelax.tasks.escape_room import EscapeRoom
-from borelax.tasks.semicircle import SemiCircle
+from borelax.tasks.semicircle import SemiCircle, goal_at
 from borelax.tasks.wind import Wind
 from borelax.types import Transition
 
@@ -27,8 +27,8 @@ NUM_CELLS = 64
 """Numbers the policy is shown."""
 PER_CELL = 4
 """Grid points in each cell."""
-SAME_PLACE = 1e-4
-"""Places closer than this are one place."""
+SAME = 1e-4
+"""Places and rewards closer than this are equal."""
 NUM_WINDS = 256
 """Winds that stand for all while none is known."""
 
@@ -40,7 +40,7 @@ class AnglePosterior(eqx.Module):
 
     seed: Int[Array, "..."]
     """Not used; it gives the filter its axis of seeds."""
-    family: SemiCircle | EscapeRoom = eqx.field(static=True)
+    family: SemiCircle | EscapeRoom | AntSemiCircle = eqx.field(static=True)
 
     def start(self) -> Possible:
         """All angles."""
@@ -64,7 +64,8 @@ class AnglePosterior(eqx.Module):
     def distribution(self, memory: Possible) -> tuple[Any, Float[Array, "angles"]]:
         """The tasks at the grid's angles, and their probabilities."""
         angles = jnp.asarray(midpoints(NUM_CELLS * PER_CELL), jnp.float32)
-        tasks = jax.vmap(search_world(self.family).task)(angles)
+        doors = isinstance(self.family, EscapeRoom)
+        tasks = angles if doors else jax.vmap(goal_at)(angles)
         return tasks, memory / memory.sum()
 
 
@@ -104,10 +105,12 @@ Posterior = AnglePosterior | WindPosterior
 
 def agrees(family: Any, task: Any, step: Transition) -> Bool[Array, ""]:
     """Whether the step could have happened in the task."""
+    paid = jnp.abs(family.reward(task, step) - step.reward) <= SAME
+    if family.differs_in == "rewards":  # where a step leads says nothing
+        return paid
     # the families in the plane are deterministic: any key gives the same step
     after = family.step(task, step.obs, step.action, key=jr.key(0))
-    same_place = jnp.abs(family.observe(after) - step.next_obs).max() <= SAME_PLACE
-    return same_place & (family.reward(task, step) == step.reward)
+    return paid & (jnp.abs(family.observe(after) - step.next_obs).max() <= SAME)
 
 
 def memories_along(posterior: Posterior, steps: Transition) -> Any:

@@ -105,10 +105,8 @@ def _changes(decoder, latent, obs, action):
     return jax.vmap(one)(obs, action)
 
 
-def exact_along(frame: Frame, family: Any, rollouts: Episodes) -> np.ndarray | None:
-    """The exact posterior [S, N, T+1, K] at a frame's spots; None: not known."""
-    if isinstance(family, AntSemiCircle):
-        return None
+def exact_along(frame: Frame, family: Any, rollouts: Episodes) -> np.ndarray:
+    """The exact posterior [S, N, T+1, K] at a frame's spots."""
     spots = jnp.asarray(spots_of(frame), jnp.float32)
     return np.asarray(_exact(family, spots, rollouts))
 
@@ -131,7 +129,7 @@ def _exact(family, spots, rollouts):
     return jax.lax.map(lambda seed: jax.lax.map(one, seed), rollouts)
 
 
-def _truth(family: SemiCircle | EscapeRoom, task, spots):
+def _truth(family: SemiCircle | EscapeRoom | AntSemiCircle, task, spots):
     """What a task's own map looks like."""
     if isinstance(family, EscapeRoom):
         off = jnp.arctan2(spots[:, 1], spots[:, 0]) - task

@@ -73,7 +73,11 @@ class SemiCircle:
 
 def sample_goal(*, key: Key) -> Point:
     """A goal on the upper half of the unit circle."""
-    angle = jr.uniform(key, maxval=jnp.pi)
+    return goal_at(jr.uniform(key, maxval=jnp.pi))
+
+
+def goal_at(angle: Float[Array, ""]) -> Point:
+    """The goal at an angle of [0, π]."""
     return jnp.stack([jnp.cos(angle), jnp.sin(angle)])
 
 
