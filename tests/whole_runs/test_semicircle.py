@@ -1,5 +1,7 @@
 """A whole run on Semi-circle: rewards relabelled, SAC, and the best known search."""
 
+import runpy
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,8 @@ from borelax.pipeline import Pipeline
 from borelax.presets import preset
 from borelax.progress import Quiet
 from borelax.relabel.rewards import RelabelRewards
+from borelax.report.trained import Trained
+from borelax.run_folder import read_experiment
 from tests.tiny_run import (
     compiled_quickly,
     copy_finished,
@@ -44,6 +48,20 @@ def test_the_table_names_a_search_and_what_none_can_exceed():
     assert "best known search" in table and "no agent can exceed" in table
     assert "Bayes-optimal" not in table and "without memory" not in table
     assert "Belief: its predictions are" in table
+
+
+def test_a_picture_sets_the_belief_along_the_arc_beside_the_posterior():
+    arc = runpy.run_path("benchmarks/arc_belief.py")
+    folder = finished(DOMAIN)
+    trained = Trained(folder, read_experiment(folder))
+    maps = arc["beliefs"](trained, 0, 0)
+    steps = TINY.family.horizon * TINY.family.episodes
+    assert maps["learned"].shape == maps["exact"].shape == (steps + 1, 180)
+    chance = 4 * np.arcsin(0.1) / np.pi  # that a goal is within 0.2 of a place
+    np.testing.assert_allclose(maps["exact"][0, 60:120], chance, atol=0.01)
+    places = np.array([[0.0, 1.0], [-0.6, 0.6], [0.1, 0.1]])
+    np.testing.assert_allclose(arc["own_angle"](places), [90, 135, np.nan])
+    assert arc["draw"](trained).startswith(b"\x89PNG")
 
 
 def test_the_best_search_is_sent_after_the_tasks_of_the_test(tmp_path, monkeypatch):
