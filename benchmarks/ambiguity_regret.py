@@ -22,7 +22,12 @@ from borelax.relabel.policies import ReplayPolicies
 from borelax.relabel.rewards import KeepAsIs, RelabelRewards
 from borelax.tasks.gridworld import Gridworld
 
-COLOURS = {"gridworld": "#0072b2", "semicircle": "#d55e00", "wind": "#009e73"}
+COLOURS = {
+    "gridworld": "#0072b2",
+    "semicircle": "#d55e00",
+    "wind": "#009e73",
+    "wind-hard": "#cc79a7",
+}
 RELABEL = {
     "none": KeepAsIs(),
     "rewards": RelabelRewards(),
@@ -72,8 +77,11 @@ SETTINGS = (
         for start in ("uniform", "excluding", "fixed")
         for relabel in ("none", "rewards")
     ),
-    *(Setting("wind", "none", "fixed", iterations) for iterations in (20, 40)),
-    Setting("wind", "policies", "fixed", 40),
+    *(
+        Setting(wind, relabel, "fixed", iterations)
+        for wind in ("wind", "wind-hard")
+        for relabel, iterations in (("none", 20), ("none", 40), ("policies", 40))
+    ),
 )
 
 
@@ -208,6 +216,7 @@ SMALL = {
     "gridworld": _small_grid,
     "semicircle": lambda quick: quick,  # learns nothing from less
     "wind": _small_wind,
+    "wind-hard": _small_wind,
 }
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Steps per second of MuJoCo families: agents in the loop, against MuJoCo alone.
 
-    python benchmarks/simulation.py --simulations 160 --threads 2
+    python benchmarks/simulation.py --tasks 80 --rollouts 2 --threads 2
 
 MuJoCo alone is its own batch on as many threads, under the very controls that the
 agents chose, from the same starts: how long a step takes depends on what touches the
@@ -31,7 +31,6 @@ from borelax.tasks.half_cheetah_vel import HalfCheetahVel
 from borelax.types import Episodes
 
 FAMILIES = (HalfCheetahVel, AntSemiCircle)
-REPEATS = 2
 
 
 def clocks() -> np.ndarray:
@@ -54,16 +53,18 @@ def alone(family, made: Episodes, threads: int) -> np.ndarray:
     return clocks() - started
 
 
-def with_agents(family, count: int, threads: int) -> tuple[np.ndarray, Episodes]:
+def with_agents(
+    family, num_tasks: int, repeats: int, threads: int
+) -> tuple[np.ndarray, Episodes]:
     """Seconds of the same with one agent per task, as logs are collected."""
-    num_tasks, agent = count // REPEATS, SAC(hidden=(128, 128))
+    agent = SAC(hidden=(128, 128))
     tasks = draw_tasks(family, num_tasks, key=jr.key(0))
     init = eqx.filter_vmap(lambda k: agent.acting(agent.init(family.spec, key=k)))
     states = init(jr.split(jr.key(1), num_tasks))
     policies = AgentPolicy(agent, states, jnp.ones(num_tasks))
     started = clocks()
     made = MujocoSimulator(family, threads).rollouts(
-        policies, tasks, repeats=REPEATS, episodes=1, start="fixed", key=jr.key(2)
+        policies, tasks, repeats=repeats, episodes=1, start="fixed", key=jr.key(2)
     )
     jax.block_until_ready(made)
     return clocks() - started, made
@@ -71,28 +72,28 @@ def with_agents(family, count: int, threads: int) -> tuple[np.ndarray, Episodes]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--simulations", type=int, default=160)
+    parser.add_argument("--tasks", type=int, default=80)
+    parser.add_argument("--rollouts", type=int, default=2, help="of each task at once")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--horizon", type=int, default=100)
     parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
-    title = (
-        f"{options.simulations} simulations, policies on {host_device().device_kind}"
-    )
+    count = options.tasks * options.rollouts
+    title = f"{count} simulations, policies on {host_device().device_kind}"
     table = Table(title=title, title_style="bold")
     table.add_column("domain")
     for name in ("MuJoCo alone, steps/s", "agents in the loop", "ratio", "CPU"):
         table.add_column(name, justify="right")
     for kind in FAMILIES:
         family = kind(horizon=options.horizon)
-        given = (family, options.simulations, options.threads)
+        given = (family, options.tasks, options.rollouts, options.threads)
         _, made = with_agents(*given)  # compiles
         turns = [
             (alone(family, made, options.threads), with_agents(*given)[0])
             for _ in range(options.turns)
         ]
         bare, looped = np.min(turns, axis=0)
-        steps = options.simulations * options.horizon
+        steps = count * options.horizon
         rates = (f"{steps / seconds[0]:,.0f}" for seconds in (bare, looped))
         shares = (f"{share:.0%}" for share in bare / looped)
         table.add_row(family.name, *rates, *shares)

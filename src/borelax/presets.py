@@ -29,17 +29,6 @@ def _plane(paper: Callable[[], Experiment]) -> dict[str, Callable[[], Experiment
     }
 
 
-def _mujoco(
-    paper: Callable[[], Experiment], gpu: Callable[[], Experiment]
-) -> dict[str, Callable[[], Experiment]]:
-    return {
-        "quick": lambda: mujoco.quick(paper()),
-        "gpu": gpu,
-        "paper": paper,
-        "tiny": lambda: mujoco.tiny(paper()),
-    }
-
-
 PRESETS: dict[str, dict[str, Callable[[], Experiment]]] = {
     "gridworld": {
         "quick": gridworld.gridworld_quick,
@@ -53,10 +42,18 @@ PRESETS: dict[str, dict[str, Callable[[], Experiment]]] = {
     "wind": _plane(plane.wind_paper),
     "wind-hard": _plane(plane.wind_hard_paper),
     "escape-room": _plane(plane.escape_room_paper),
-    "half-cheetah-vel": _mujoco(
-        mujoco.half_cheetah_vel_paper, mujoco.half_cheetah_vel_gpu
-    ),
-    "ant-semicircle": _mujoco(mujoco.ant_semicircle_paper, mujoco.ant_semicircle_gpu),
+    "half-cheetah-vel": {
+        "quick": mujoco.half_cheetah_vel_quick,
+        "gpu": mujoco.half_cheetah_vel_gpu,
+        "paper": mujoco.half_cheetah_vel_paper,
+        "tiny": lambda: mujoco.tiny(mujoco.half_cheetah_vel_paper()),
+    },
+    "ant-semicircle": {
+        "quick": mujoco.ant_semicircle_quick,
+        "gpu": mujoco.ant_semicircle_gpu,
+        "paper": mujoco.ant_semicircle_paper,
+        "tiny": lambda: mujoco.tiny(mujoco.ant_semicircle_paper()),
+    },
 }
 
 

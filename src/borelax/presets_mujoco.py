@@ -128,17 +128,85 @@ def ant_semicircle_gpu() -> Experiment:
 
 
 def half_cheetah_vel_gpu() -> Experiment:
-    """Half an hour of one large GPU and 16 cores: all tasks, a seventh of the data."""
+    """Half an hour of one large GPU and 16 cores: all tasks, half the data each."""
     paper = half_cheetah_vel_paper()
     return replace(
         paper,
         preset="gpu",
-        collect=replace(paper.collect, pool_rollouts=20, iterations=150),
+        collect=replace(
+            paper.collect,
+            pool_rollouts=10,
+            iterations=100,
+            rollouts_per_iteration=10,
+            updates_per_iteration=500,
+            standardise=True,
+            agent=replace(AGENT, discount=0.97, entropy_weight=0.01),
+        ),
+        belief=replace(
+            paper.belief,
+            updates=4_000,
+            lr=3e-3,
+            decoder=StepDecoder(hidden=(64, 64), reader=(128, 128)),
+            updates_per_chunk=250,
+        ),
+        meta=replace(
+            paper.meta,
+            agent=replace(
+                paper.meta.agent,
+                lr=1e-3,
+                batch_size=2_048,
+                discount=0.97,
+                entropy_weight=0.01,
+            ),
+        ),
     )
 
 
-def quick(paper: Experiment) -> Experiment:
+def ant_semicircle_quick() -> Experiment:
+    """A laptop's share of ``gpu``: 16 tasks, half the data each, one small seed."""
+    gpu = ant_semicircle_gpu()
+    return replace(
+        gpu,
+        preset="quick",
+        num_seeds=1,
+        collect=replace(
+            gpu.collect,
+            num_tasks=16,
+            rollouts_per_iteration=5,
+            updates_per_iteration=200,
+            agent=replace(gpu.collect.agent, hidden=(64, 64)),
+        ),
+        belief=replace(
+            gpu.belief,
+            updates=3_000,
+            rollouts_per_update=32,
+            hidden_size=64,
+            decoder=StepDecoder(hidden=(64, 64), reader=(64, 64)),
+            decoded_steps=20,
+            decoded_beliefs=20,
+            updates_per_chunk=50,
+        ),
+        meta=replace(
+            gpu.meta,
+            parts=5,
+            rollouts_per_part=200,
+            updates_per_part=1_000,
+            updates=60_000,
+            agent=replace(
+                gpu.meta.agent,
+                hidden=(128, 128),
+                decay_updates=60_000,
+                batch_size=256,
+                num_critics=2,
+            ),
+        ),
+        evaluate=Evaluate(num_tasks=20),
+    )
+
+
+def half_cheetah_vel_quick() -> Experiment:
     """A laptop's share: few tasks, a hundredth of the data, one small seed."""
+    paper = half_cheetah_vel_paper()
     return replace(
         paper,
         preset="quick",
