@@ -1,6 +1,6 @@
 """Experiments as values: ``paper``, ``quick`` and ``tiny`` for each domain.
 
-MuJoCo's domains also have ``gpu``, which is what half an hour of one is good for.
+MuJoCo's domains also have ``gpu``, for half an hour of one at most.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,7 @@ PRESETS: dict[str, dict[str, Callable[[], Experiment]]] = {
         "quick": mujoco.ant_semicircle_quick,
         "gpu": mujoco.ant_semicircle_gpu,
         "paper": mujoco.ant_semicircle_paper,
-        "tiny": lambda: mujoco.tiny(mujoco.ant_semicircle_paper()),
+        "tiny": lambda: mujoco.tiny(mujoco.ant_semicircle_gpu()),
     },
 }
 

@@ -163,7 +163,7 @@ def half_cheetah_vel_gpu() -> Experiment:
 
 
 def ant_semicircle_quick() -> Experiment:
-    """A laptop's share of ``gpu``: 16 tasks, half the data each, one small seed."""
+    """A laptop's share of ``gpu``: 8 tasks, half the data each, one small seed."""
     gpu = ant_semicircle_gpu()
     return replace(
         gpu,
@@ -171,10 +171,9 @@ def ant_semicircle_quick() -> Experiment:
         num_seeds=1,
         collect=replace(
             gpu.collect,
-            num_tasks=16,
+            num_tasks=8,
             rollouts_per_iteration=5,
-            updates_per_iteration=200,
-            agent=replace(gpu.collect.agent, hidden=(64, 64)),
+            updates_per_iteration=500,
         ),
         belief=replace(
             gpu.belief,
@@ -245,17 +244,17 @@ def half_cheetah_vel_quick() -> Experiment:
     )
 
 
-def tiny(paper: Experiment) -> Experiment:
+def tiny(like: Experiment) -> Experiment:
     """Seconds, for trying the machinery; learns nothing worth having."""
-    agent, family = SAC(hidden=(8,), batch_size=16), paper.family
+    agent, family = SAC(hidden=(8,), batch_size=16), like.family
     assert isinstance(family, HalfCheetahVel | AntSemiCircle)
     return replace(
-        paper,
+        like,
         preset="tiny",
         num_seeds=1,
         family=replace(family, horizon=10),
         collect=replace(
-            paper.collect,
+            like.collect,
             num_tasks=3,
             pool_rollouts=2,
             iterations=2,
@@ -264,7 +263,7 @@ def tiny(paper: Experiment) -> Experiment:
             agent=agent,
         ),
         belief=replace(
-            paper.belief,
+            like.belief,
             updates=4,
             rollouts_per_update=4,
             latent_size=4,
@@ -276,7 +275,7 @@ def tiny(paper: Experiment) -> Experiment:
             updates_per_chunk=2,
         ),
         meta=replace(
-            paper.meta,
+            like.meta,
             parts=2,
             rollouts_per_part=4,
             updates_per_part=2,

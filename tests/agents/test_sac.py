@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from borelax.agents.distributions import TanhGaussian
+from borelax.agents.networks import Standardise
 from borelax.agents.sac import (
     SAC,
     SACState,
@@ -136,6 +137,32 @@ def test_more_critics_learn_the_same_values() -> None:
     agent = replace(AGENT, num_critics=4)
     state = train(agent, lambda s, a: jnp.ones(()), (0, 1))
     np.testing.assert_allclose(values(state, 0.3), [2.0, 2.0], atol=0.1)
+
+
+def test_a_scale_of_inputs_is_worth_scaled_inputs_and_is_not_trained() -> None:
+    scale = Standardise(mean=jnp.asarray([0.5, -1.0]), scale=jnp.asarray([2.0, 3.0]))
+    plain = fresh(AGENT)
+    scaled = eqx.tree_at(lambda s: s.standardise, plain, scale)
+    batch = batch_of(lambda s, a: s * a, (1, 0), jr.key(3))
+    seen = replace(
+        batch, obs=jax.vmap(scale)(batch.obs), next_obs=jax.vmap(scale)(batch.next_obs)
+    )
+    update = eqx.filter_jit(AGENT.update)
+    one, _ = update(scaled, batch, key=jr.key(4))
+    other, _ = update(plain, seen, key=jr.key(4))
+    unscaled, _ = update(plain, batch, key=jr.key(4))
+    assert eqx.tree_equal(one.standardise, scale)
+    for part in ("actor", "critics", "targets"):
+        close = eqx.tree_equal(
+            getattr(one, part), getattr(other, part), rtol=1e-5, atol=1e-6
+        )
+        assert close and not eqx.tree_equal(getattr(one, part), getattr(unscaled, part))
+
+    def act(state: SACState, obs) -> float:
+        return float(AGENT.act(state, obs, explore=0.0, key=jr.key(0))[0])
+
+    assert act(scaled, OBS[0]) == pytest.approx(act(plain, scale(OBS[0])), rel=1e-5)
+    assert act(scaled, OBS[0]) != pytest.approx(act(plain, OBS[0]), rel=1e-3)
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])

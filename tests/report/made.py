@@ -56,7 +56,7 @@ def plane_scenes() -> Scenes:
         place=np.tile(way, (1, 1, EPISODES, 1, 1)),
         reward=reward,
         learned=belief,
-        exact=None,
+        exact=belief[..., ::-1],
         chosen=np.zeros(1, int),
         num_tested=1_000,
     )

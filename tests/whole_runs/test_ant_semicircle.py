@@ -1,4 +1,4 @@
-"""A whole run on Ant-Semi-circle: MuJoCo, rewards relabelled, and no oracle."""
+"""A whole run on Ant-Semi-circle: MuJoCo, rewards relabelled, a known posterior."""
 
 import jax
 import numpy as np
@@ -13,6 +13,9 @@ from borelax.oracles.oracle import oracle_of
 from borelax.pipeline import Pipeline
 from borelax.presets import preset
 from borelax.progress import Quiet
+from borelax.report.frames import spots_of
+from borelax.report.scenes import make_scenes
+from borelax.report.trained import Trained
 from borelax.run_folder import NAMES, read_experiment
 from borelax.simulate import of_family
 from tests.tiny_run import command, copy_finished, finished, run_tiny, shas
@@ -45,6 +48,23 @@ def test_the_table_shows_no_oracle():
     assert "borelax, all episodes" in table and "frozen at the prior" in table
     assert "unknown" not in table and "None" not in table
     assert "from the exact posterior's" in table
+
+
+def test_pictures_show_the_posterior_beside_the_belief():
+    folder = finished(DOMAIN)
+    scenes = make_scenes(Trained(folder, TINY))
+    assert scenes.learned.shape == scenes.exact.shape and len(scenes.labels) == 3
+    assert (scenes.exact >= 0).all() and (scenes.exact <= 1).all()
+    apex = np.argmin(np.linalg.norm(spots_of(scenes.frame) - [0.0, 1.0], axis=1))
+    chance = 4 * np.arcsin(0.1) / np.pi  # that a goal is within 0.2 of a place
+    np.testing.assert_allclose(scenes.exact[0, :, 0, apex], chance, atol=0.02)
+    assert not scenes.exact[0, :, 0, 0].any(), "no goal is in the corner"
+
+
+def test_agents_see_by_the_scale_of_their_random_rollouts_and_rollouts_of_pieces():
+    assert TINY.collect.standardise and TINY.relabel.belief_pieces == 1
+    scale = Pipeline(TINY, finished(DOMAIN), Quiet()).logs.policies.state.standardise
+    assert scale.mean.shape == (3, 29) and (scale.mean != 0).all(axis=0).any()
 
 
 def test_the_test_starts_in_the_middle_and_the_logs_do_not():

@@ -1,6 +1,7 @@
 """A whole run on Semi-circle: rewards relabelled, SAC, and the best known search."""
 
 import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ from tests.whole_runs.laws import (
     results_of,
 )
 
+ROOT = Path(__file__).parents[2]
 DOMAIN = "semicircle"
 TINY = preset(DOMAIN, "tiny")
 
@@ -51,7 +53,7 @@ def test_the_table_names_a_search_and_what_none_can_exceed():
 
 
 def test_a_picture_sets_the_belief_along_the_arc_beside_the_posterior():
-    arc = runpy.run_path("benchmarks/arc_belief.py")
+    arc = runpy.run_path(str(ROOT / "benchmarks" / "arc_pictures.py"))
     folder = finished(DOMAIN)
     trained = Trained(folder, read_experiment(folder))
     maps = arc["beliefs"](trained, 0, 0)
@@ -61,7 +63,8 @@ def test_a_picture_sets_the_belief_along_the_arc_beside_the_posterior():
     np.testing.assert_allclose(maps["exact"][0, 60:120], chance, atol=0.01)
     places = np.array([[0.0, 1.0], [-0.6, 0.6], [0.1, 0.1]])
     np.testing.assert_allclose(arc["own_angle"](places), [90, 135, np.nan])
-    assert arc["draw"](trained).startswith(b"\x89PNG")
+    assert arc["draw_beliefs"](trained).startswith(b"\x89PNG")
+    assert arc["draw_paths"](trained).startswith(b"\x89PNG")
 
 
 def test_the_best_search_is_sent_after_the_tasks_of_the_test(tmp_path, monkeypatch):

@@ -81,7 +81,9 @@ class Collect:
     ) -> TaskLogs:
         """Train the agents and return their logs."""
         key_agents, key_pool, key_rounds = jr.split(key, 3)
-        state = self._first(simulator, tasks, (key_agents, key_pool))
+        agents = _init(self.agent, simulator.spec, self.num_tasks, key_agents)
+        pool = self._pool(simulator, tasks, key=key_pool)
+        state = self._first(agents, pool)
 
         def advance(state: Collecting, done: int, count: int):
             return self._round(simulator, tasks, state, done, key=key_rounds)
@@ -105,13 +107,8 @@ class Collect:
 
         return eqx.filter_eval_shape(init, jr.key(0))
 
-    def _first(
-        self, simulator: Simulator, tasks: Any, keys: tuple[Key, Key]
-    ) -> Collecting:
+    def _first(self, agents: Any, pool: Episodes) -> Collecting:
         """Fresh agents and their random rollouts."""
-        key_agents, key_pool = keys
-        agents = _init(self.agent, simulator.spec, self.num_tasks, key_agents)
-        pool = self._pool(simulator, tasks, key=key_pool)
         if self.standardise:
             scales = jax.vmap(Standardise.of_observations)(pool)
             agents = eqx.tree_at(lambda a: a.standardise, agents, scales)

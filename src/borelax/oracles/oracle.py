@@ -119,15 +119,11 @@ class PlaneJudge:
         self, models: BeliefModel | None, rollouts: Episodes, *, key: Key
     ) -> dict[str, Any]:
         """How far its predictions are from the posterior's."""
-        return _off_the_posterior(self.family, models, rollouts)
+        return _prediction_error(self.family, models, rollouts)
 
 
 class NoOracle:
     """For families whose best return nobody has worked out, such as a user's own."""
-
-    def __init__(self, family: Any):
-        """Nothing is solved; of some of them the posterior is known."""
-        self.family = family
 
     def values(self) -> dict[str, Any]:
         """Unknown."""
@@ -140,15 +136,28 @@ class NoOracle:
     def judge_belief(
         self, models: BeliefModel | None, rollouts: Episodes, *, key: Key
     ) -> dict[str, Any]:
-        """Ant-Semi-circle's as in the plane; else there is nothing to compare."""
-        if not isinstance(self.family, AntSemiCircle):
-            return {}
-        return _off_the_posterior(self.family, models, rollouts)
+        """There is nothing to compare a belief with."""
+        return {}
 
 
-def _off_the_posterior(
+class PosteriorAlone(NoOracle):
+    """For Ant-Semi-circle: the posterior is known, the best return is not."""
+
+    def __init__(self, family: AntSemiCircle):
+        """Nothing is solved."""
+        self.family = family
+
+    def judge_belief(
+        self, models: BeliefModel | None, rollouts: Episodes, *, key: Key
+    ) -> dict[str, Any]:
+        """How far its predictions are from the posterior's."""
+        return _prediction_error(self.family, models, rollouts)
+
+
+def _prediction_error(
     family: Any, models: BeliefModel | None, rollouts: Episodes
 ) -> dict[str, Any]:
+    """The ``belief`` entry of families whose beliefs are compared by predictions."""
     if models is None:
         return {"prediction_error": 0.0}
     posterior = cast(Posterior, exact_belief(family, 1))
@@ -161,10 +170,12 @@ def _off_the_posterior(
 
 def oracle_of(family: Any, episodes: int = 0) -> Oracle:
     """The oracle of a family in rollouts of ``episodes`` episodes; 0: its own."""
+    if isinstance(family, AntSemiCircle):
+        return PosteriorAlone(family)
     if not isinstance(family, Gridworld | SemiCircle | EscapeRoom | Wind):
         kind = type(family).__name__
         require(hasattr(family, "sample_task"), f"There is no oracle for {kind}.")
-        return NoOracle(family)
+        return NoOracle()
     family = replace(family, episodes=episodes or family.episodes)
     return (
         GridworldJudge(family) if isinstance(family, Gridworld) else PlaneJudge(family)

@@ -51,7 +51,7 @@ def frame_of_film(
 ) -> np.ndarray:
     """One picture [height, width, 3]: learned belief, and the exact posterior."""
     beliefs = [("learned belief", scenes.learned), ("exact posterior", scenes.exact)]
-    panels = [(name, b) for name, b in beliefs if b is not None] or [("", None)]
+    panels = [(name, b) for name, b in beliefs if b is not None]
     if scenes.frame.kind == "winds":
         panels = [(scenes.labels[task], scenes.learned)]
     episode, step = moment

@@ -26,7 +26,7 @@ def player_html(
     if task is not None:
         packed["task"] = task
     data = json.dumps(packed, separators=(",", ":"))
-    two = "" if scenes.exact is None or scenes.learned is None else _EXACT
+    two = "" if scenes.learned is None else _EXACT
     first = "learned belief" if scenes.learned is not None else "exact posterior"
     if scenes.frame.kind == "winds":
         first, two = "where the agent is", _WINDS
@@ -44,8 +44,8 @@ def pack(scenes: Scenes, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
     """The scenes as JSON. Seeds that would take too much room are left out."""
     frame, points = scenes.frame, scenes.frame.kind == "winds"
     seeds = scenes.reward.shape[0]
-    maps = [m for m in (scenes.learned, scenes.exact) if m is not None and not points]
-    per_seed = sum(4 / 3 * m[0].size for m in maps) + 8 * scenes.place[0].size
+    maps = 0 if points else 1 if scenes.learned is None else 2
+    per_seed = 4 / 3 * maps * scenes.exact[0].size + 8 * scenes.place[0].size
     seeds = max(1, min(seeds, int(most_bytes // max(per_seed, 1))))
 
     def belief(values: np.ndarray | None) -> Any:

@@ -50,8 +50,8 @@ class Scenes:
     """[S, N, E, H]."""
     learned: np.ndarray | None
     """[S, N, E·H+1, K], or [S, N, E·H+1, 2] of winds; None: nothing was learned."""
-    exact: np.ndarray | None
-    """The same of the exact posterior; None where it is not known."""
+    exact: np.ndarray
+    """The same of the exact posterior."""
     chosen: np.ndarray
     """The tasks' numbers in the test [N]."""
     num_tested: int
