@@ -26,7 +26,7 @@ from borelax.simulate.jax_simulator import JaxSimulator
 from borelax.simulate.policy import RandomPolicy, for_every_task
 from borelax.tasks.ant_semicircle import AntSemiCircle
 from borelax.tasks.escape_room import EscapeRoom
-from borelax.tasks.semicircle import SemiCircle
+from borelax.tasks.semicircle import SemiCircle, goal_at
 from borelax.tasks.wind import Wind
 from borelax.types import Episodes, Transition
 
@@ -184,6 +184,22 @@ def test_a_certain_posterior_expects_what_the_task_does(
     np.testing.assert_allclose(prior, certain.mean(axis=0), atol=1e-5)
     tells = family.differs_in == ("transitions" if transitions else "rewards")
     assert bool((certain.std(axis=0) > 1e-3).all()) == tells
+
+
+def test_an_ants_posterior_expects_the_chance_of_a_goal_less_the_price_of_torques():
+    ant = AntSemiCircle()
+    fit = FitBelief(hidden_size=4, decoder=StepDecoder(hidden=(4,), probes=3))
+    decoder = eqx.filter_jit(fit.init_model)(ant.spec, key=jr.key(0)).decoder
+    turn = jnp.asarray([1.0, 1.5, 2.0])
+    places = jnp.zeros((3, 29)).at[:, :2].set(jax.vmap(goal_at)(turn))
+    torques = jr.uniform(jr.key(1), (3, 8), minval=-1.0)
+    probes = Transition(places, torques, jnp.zeros(3), places)
+    decoder = eqx.tree_at(lambda d: d.probes, decoder, probes)
+    posterior = AnglePosterior(jnp.asarray(0), ant)
+    chance = 4 * np.arcsin(0.1) / np.pi
+    expected = chance - 0.1 * np.square(torques).sum(axis=1)
+    found = expected_targets(posterior, decoder, posterior.start())
+    np.testing.assert_allclose(found, expected, atol=0.01)
 
 
 def test_a_decoder_of_zeros_is_wrong_by_all_that_is_expected() -> None:
