@@ -56,7 +56,7 @@ class Setting:
         return f"{self.family}-{self.start}-{self.iterations}"
 
     def experiment(self) -> Experiment:
-        """A quick preset made smaller still; relabelled as it says, if at all."""
+        """A quick preset made smaller still; its own relabelling, if of this kind."""
         quick = preset(self.family, "quick")
         collect = replace(quick.collect, start=self.start, iterations=self.iterations)
         small = SMALL[self.family](replace(quick, collect=collect))

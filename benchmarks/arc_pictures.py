@@ -55,10 +55,8 @@ def draw_beliefs(trained: Trained) -> bytes:
         rows = figure.subplots(len(returns), 4, sharex=True, sharey=True, squeeze=False)
         for seed, row in enumerate(rows):
             ranked = np.argsort(returns[seed])
-            for panels, task in (
-                (row[:2], ranked[0]),
-                (row[2:], ranked[-1 - len(ranked) // 2]),
-            ):
+            worst, middling = ranked[0], ranked[(len(ranked) - 1) // 2]
+            for panels, task in ((row[:2], worst), (row[2:], middling)):
                 title = f"seed {seed}, return {returns[seed, task]:.0f}"
                 draw_task(panels, trained, seed, int(task), title)
             row[0].set_ylabel("angle")

@@ -57,6 +57,15 @@ META = FitMeta(
     ),
 )
 
+GPU_BELIEF = replace(
+    BELIEF,
+    lr=3e-3,
+    decoder=StepDecoder(hidden=(64, 64), reader=(128, 128)),
+    updates_per_chunk=250,
+)
+GPU_AGENT = replace(META.agent, lr=1e-3, batch_size=2_048)
+"""What both domains' ``gpu`` have in common."""
+
 HELD_OUT = Evaluate(num_tasks=100)
 """The paper tests on 20 tasks; more of them make the mean less noisy."""
 
@@ -105,23 +114,12 @@ def ant_semicircle_gpu() -> Experiment:
             agent=replace(AGENT, discount=0.97, entropy_weight=0.05),
         ),
         relabel=RelabelRewards(belief_pieces=1.0, meta_pieces=0.8),
-        belief=replace(
-            paper.belief,
-            updates=12_000,
-            lr=3e-3,
-            decoder=StepDecoder(hidden=(64, 64), reader=(128, 128)),
-            updates_per_chunk=250,
-        ),
+        belief=replace(GPU_BELIEF, updates=12_000),
         meta=replace(
             paper.meta,
             updates=200_000,
             agent=replace(
-                paper.meta.agent,
-                lr=1e-3,
-                decay_updates=200_000,
-                batch_size=2_048,
-                discount=0.98,
-                entropy_weight=0.02,
+                GPU_AGENT, decay_updates=200_000, discount=0.98, entropy_weight=0.02
             ),
         ),
     )
@@ -142,22 +140,9 @@ def half_cheetah_vel_gpu() -> Experiment:
             standardise=True,
             agent=replace(AGENT, discount=0.97, entropy_weight=0.01),
         ),
-        belief=replace(
-            paper.belief,
-            updates=4_000,
-            lr=3e-3,
-            decoder=StepDecoder(hidden=(64, 64), reader=(128, 128)),
-            updates_per_chunk=250,
-        ),
+        belief=replace(GPU_BELIEF, updates=4_000),
         meta=replace(
-            paper.meta,
-            agent=replace(
-                paper.meta.agent,
-                lr=1e-3,
-                batch_size=2_048,
-                discount=0.97,
-                entropy_weight=0.01,
-            ),
+            paper.meta, agent=replace(GPU_AGENT, discount=0.97, entropy_weight=0.01)
         ),
     )
 
