@@ -1,6 +1,8 @@
 """Laws of the command line: what each command does, and every failure a sentence."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from unittest import mock
 
@@ -127,6 +129,15 @@ def test_ctrl_c_between_the_loops_ends_with_130(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(Collect, "__call__", press_ctrl_c)
     assert run_tiny(tmp_path / "out") == 130
     assert sentence(capsys) == "borelax: stopped.\n"
+
+
+def test_a_reader_who_has_seen_enough_ends_it_quietly():
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "borelax", "--help"]
+    ended = subprocess.run(command, stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert (ended.returncode, ended.stderr) == (141, b"")
 
 
 def test_an_out_folder_that_cannot_be_written_is_named(tmp_path, capsys, monkeypatch):

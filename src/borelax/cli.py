@@ -1,6 +1,7 @@
 """The command line: ``borelax run | collect | belief | meta | evaluate | oracle | …``.
 
-Exit codes: 0 done, 2 bad configuration, 3 bad data, 4 numerical failure, 130 stopped.
+Exit codes: 0 done, 2 bad configuration, 3 bad data, 4 numerical failure, 130 stopped,
+141 nobody reads what it prints any more.
 """
 
 import os
@@ -46,6 +47,10 @@ def run_command(argv: list[str]) -> int:
     """Run one command; failures become a sentence and an exit code."""
     try:
         _dispatch(argv)
+        sys.stdout.flush()
+    except BrokenPipeError:  # as with `borelax … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except BorelaxError as error:
         print(f"borelax: {error}", file=sys.stderr)
         return error.exit_code

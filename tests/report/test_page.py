@@ -2,6 +2,7 @@
 
 import re
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -206,6 +207,14 @@ def test_pages_are_whole_whatever_there_is(tmp_path, scenes):
         assert f"{section} could not be made" not in text
     assert ("Step through a test rollout" in text) == (scenes is not None)
     assert "This run has no results yet" in text and "begun" in text
+
+
+def test_a_belief_that_was_not_learned_is_not_spoken_of(tmp_path):
+    run, learned = bare_run(tmp_path / "run"), plane_scenes()
+    given = replace(learned, learned=None)
+    texts = [page(run, pictures(scenes)) for scenes in (learned, given)]
+    assert ["learned belief is bright" in text for text in texts] == [True, False]
+    Balanced(texts[1])
 
 
 def test_names_cannot_break_the_page(tmp_path):

@@ -153,7 +153,7 @@ def player_caption(scenes: Scenes) -> str:
     some = f"{tasks} of the {tested:,} test tasks, from the worst return to the best"
     which = "All test tasks" if tasks == tested else some
     bright = ""
-    if scenes.frame.kind == "plane":
+    if scenes.frame.kind == "plane" and scenes.learned is not None:
         bright = (
             " Where the learned belief is bright matters more than how bright: it "
             "learned from agents that went where they were paid."
