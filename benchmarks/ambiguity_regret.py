@@ -2,8 +2,10 @@
 
 ``python benchmarks/ambiguity_regret.py --out FOLDER`` runs small experiments on
 several families, starts, amounts of data and relabellings, and writes
-``regret.json`` and ``regret.png``. Runs that are there are not run again, their logs
-are diagnosed afresh.
+``regret.json`` and ``regret.png``. Each is run twice on the same logs: with the learned
+belief, and with the exact posterior in its place; what the first returns less is what
+the belief costs, and the rest of the regret is how hard the family is. Runs that are
+there are not run again, their logs are diagnosed afresh.
 """
 
 import argparse
@@ -33,6 +35,13 @@ RELABEL = {
     "rewards": RelabelRewards(),
     "policies": ReplayPolicies(rollouts=40),
 }
+
+
+MEASURED = {
+    "regret": "regret, share of the optimum",
+    "cost_of_belief": "less than with the exact posterior, share of the optimum",
+}
+"""What training cost, and how much of it the learned belief did."""
 
 
 @dataclass(frozen=True)
@@ -94,15 +103,18 @@ def main() -> None:
     arguments = parser.parse_args()
     chosen = [setting for setting in SETTINGS if setting.family in arguments.families]
     rows = [measure(setting, arguments.out) for setting in chosen]
-    correlation = rank_correlation(
-        [row["ambiguity"] for row in rows], [row["regret"] for row in rows]
-    )
+    ambiguity = [row["ambiguity"] for row in rows]
+    correlations = {
+        name: rank_correlation(ambiguity, [row[name] for row in rows])
+        for name in MEASURED
+    }
     for row in rows:
-        print(f"{row['name']:40} {row['ambiguity']:.3f} {row['regret']:.3f}")
-    print(f"rank correlation over {len(rows)} settings: {correlation:.3f}")
-    summary = {"rank_correlation": correlation, "settings": rows}
+        values = " ".join(f"{row[name]:.3f}" for name in ("ambiguity", *MEASURED))
+        print(f"{row['name']:40} {values}")
+    print(f"rank correlations over {len(rows)} settings: {correlations}")
+    summary = {"rank_correlation": correlations, "settings": rows}
     write_json(arguments.out / "regret.json", summary)
-    draw(rows, correlation, arguments.out / "regret.png")
+    draw(rows, correlations, arguments.out / "regret.png")
 
 
 def measure(setting: Setting, out: Path) -> dict:
@@ -114,8 +126,11 @@ def measure(setting: Setting, out: Path) -> dict:
     pipeline.folder.adopt("collect", out / setting.logs_name)
     material = Material(logs, pipeline.simulator, setting.start)
     standing = Diagnose().after(setting.relabel, material, display)
-    done = out / setting.name / "results.json"
-    results = read_json(done) if exists(done) else pipeline.results()
+    exact = Pipeline(
+        replace(experiment, exact_belief=True), out / f"{setting.name}-exact", display
+    )
+    exact.folder.adopt("collect", out / setting.logs_name)
+    learned, given = results_of(pipeline), results_of(exact)
     return {
         "name": setting.name,
         "family": setting.family,
@@ -123,9 +138,17 @@ def measure(setting: Setting, out: Path) -> dict:
         "ambiguity": 1 - (standing.counterparts or 0.0),
         "pairs_ambiguous": standing.ambiguous,
         "verdict": standing.verdict,
-        "regret": 1 - results["fraction_of_bayes_optimal"],
-        "return": results["return"]["mean"],
+        "regret": 1 - learned,
+        "regret_given_posterior": 1 - given,
+        "cost_of_belief": given - learned,
     }
+
+
+def results_of(pipeline: Pipeline) -> float:
+    """The share of the optimum that a run returns."""
+    done = pipeline.folder.path / "results.json"
+    results = read_json(done) if exists(done) else pipeline.results()
+    return results["fraction_of_bayes_optimal"]
 
 
 def rank_correlation(first: list[float], second: list[float]) -> float:
@@ -134,36 +157,36 @@ def rank_correlation(first: list[float], second: list[float]) -> float:
     return float(np.corrcoef(*ranks)[0, 1])
 
 
-def draw(rows: list[dict], correlation: float, path: Path) -> None:
+def draw(rows: list[dict], correlations: dict[str, float], path: Path) -> None:
     """One dot per setting: filled as logged, open if repaired."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    figure = Figure(figsize=(10.0, 4.4), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    for family, colour in COLOURS.items():
-        for repaired in (False, True):
-            some = [
-                row
-                for row in rows
-                if row["family"] == family and (row["relabel"] != "none") == repaired
-            ]
-            if not some:
-                continue
-            axes.plot(
-                [row["ambiguity"] for row in some],
-                [row["regret"] for row in some],
-                "o",
-                color=colour,
-                markerfacecolor="white" if repaired else colour,
-                label=f"{family}, {'repaired' if repaired else 'as logged'}",
-            )
-    axes.set_xlabel("before training: telling steps without a counterpart")
-    axes.set_ylabel("after training: regret, share of the optimum")
-    axes.set_title(f"rank correlation {correlation:.2f}, {len(rows)} settings")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
+    panels = figure.subplots(1, len(MEASURED), sharey=True)
+    for axes, (name, words) in zip(panels, MEASURED.items(), strict=True):
+        for family, colour in COLOURS.items():
+            for repaired in (False, True):
+                some = [
+                    (row["ambiguity"], row[name])
+                    for row in rows
+                    if row["family"] == family
+                    and (row["relabel"] != "none") == repaired
+                ]
+                if some:
+                    axes.plot(
+                        *zip(*some, strict=True),
+                        "o",
+                        color=colour,
+                        markerfacecolor="white" if repaired else colour,
+                        label=f"{family}, {'repaired' if repaired else 'as logged'}",
+                    )
+        axes.set_xlabel("before training: telling steps without a counterpart")
+        axes.set_ylabel(f"after training: {words}")
+        axes.set_title(f"rank correlation {correlations[name]:.2f}")
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].legend(frameon=False, fontsize=8)
     with atomic(path) as file:
         figure.savefig(file, format="png", dpi=150)
 
