@@ -19,7 +19,7 @@ from borelax.report.trained import Trained
 from borelax.run_folder import NAMES, read_experiment
 from borelax.simulate import of_family
 from tests.tiny_run import command, copy_finished, finished, run_tiny, shas
-from tests.whole_runs.laws import printed, results_of
+from tests.whole_runs.laws import check_belief, printed, results_of
 
 DOMAIN = "ant-semicircle"
 TINY = preset(DOMAIN, "tiny")
@@ -36,9 +36,7 @@ def test_a_run_leaves_results_and_every_phase():
         "exact": False,
         "on_test_tasks": None,
     }
-    errors = {"prediction_error", "prediction_error_per_seed"}
-    assert results["belief"].keys() == {"frozen_return", *errors}
-    assert 0 < results["belief"]["prediction_error"] < 1
+    check_belief(results["belief"])
     assert read_experiment(folder) == TINY
     assert all(manifest.is_sealed(folder / name) for name in NAMES.values())
 
@@ -128,11 +126,16 @@ def test_half_cheetahs_exact_belief_is_refused():
 
 def test_a_meta_agent_can_be_given_the_exact_posterior(tmp_path, capsys):
     out = copy_finished(tmp_path, without=("[345]-*", "results.json"), domain=DOMAIN)
-    given = ("--exact-belief", "--logs", out, "--no-report")
+    given = ("--exact-belief", "--logs", out)
     assert run_tiny(tmp_path / "exact", *given, domain=DOMAIN) == 0
     assert "was given the exact posterior" in capsys.readouterr().out
     assert results_of(tmp_path / "exact")["belief"]["prediction_error"] == 0
     assert not (tmp_path / "exact" / "3-belief").exists()
+    assert command("report", tmp_path / "exact") == 0
+    page = (tmp_path / "exact" / "report.html").read_text()
+    assert "<figcaption>exact posterior" in page
+    assert "<figcaption>learned belief" not in page
+    assert "could not be made" not in page
 
 
 def test_half_cheetahs_logs_are_collected(tmp_path, capsys):
