@@ -27,6 +27,7 @@ from borelax.tasks.gridworld import Gridworld
 COLOURS = {
     "gridworld": "#0072b2",
     "semicircle": "#d55e00",
+    "escape-room": "#e69f00",
     "wind": "#009e73",
     "wind-hard": "#cc79a7",
 }
@@ -85,6 +86,10 @@ SETTINGS = (
         Setting("semicircle", relabel, start, 40)
         for start in ("uniform", "excluding", "fixed")
         for relabel in ("none", "rewards")
+    ),
+    *(
+        Setting("escape-room", relabel, "uniform", 40)
+        for relabel in ("none", "policies")
     ),
     *(
         Setting(wind, relabel, "fixed", iterations)
@@ -222,7 +227,6 @@ def _small_wind(quick: Experiment) -> Experiment:
     updates = 6_000
     return replace(
         quick,
-        collect=replace(quick.collect, num_tasks=16),
         belief=replace(quick.belief, updates=1_000, rollouts_per_update=32),
         meta=replace(
             quick.meta,
@@ -238,6 +242,7 @@ def _small_wind(quick: Experiment) -> Experiment:
 SMALL = {
     "gridworld": _small_grid,
     "semicircle": lambda quick: quick,  # learns nothing from less
+    "escape-room": lambda quick: quick,
     "wind": _small_wind,
     "wind-hard": lambda quick: quick,
 }
