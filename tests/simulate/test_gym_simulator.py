@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from gymnasium import spaces
+from gymnasium.wrappers import TimeLimit
 
 from borelax.errors import ConfigError, SimulationError
 from borelax.simulate.gym_simulator import GymSimulator
@@ -16,6 +18,7 @@ from borelax.simulate.of_family import simulator_of
 from borelax.simulate.policy import RandomPolicy
 from borelax.simulate.simulator import Simulator
 from borelax.tasks.family import draw_tasks
+from borelax.types import Box
 from tests.simulate.gym_worlds import FALL, FAMILY, TWIN, Fall, SemiCircleEnv
 
 
@@ -213,6 +216,14 @@ FAULTS = {
         "cut the episode off, before",
     ),
     "shape": (lambda o, *x: (o[:1], *x), r"observation of shape \(1,\), not \(2,\)"),
+    "a dictionary": (
+        lambda o, *x: ({"place": o}, *x),
+        "the environment failed. TypeError",
+    ),
+    "many ends": (
+        lambda o, r, t, u, i: (o, r, np.zeros(2, bool), u, i),
+        "the environment failed. ValueError",
+    ),
     "four": (lambda o, r, t, u, i: (o, r, t, i), "the environment failed. ValueError"),
 }
 
@@ -220,7 +231,7 @@ FAULTS = {
 @pytest.mark.parametrize(("change", "sentence"), FAULTS.values(), ids=FAULTS)
 def test_what_breaks_on_the_way_is_named_with_its_place(change, sentence):
     simulator = GymSimulator(replace(TWIN, make_env=fault(change)))
-    place = "semicircle-gym, task 0, rollout 0, episode 0, step 4: "
+    place = "semicircle-gym, task 0, rollout 0, episode 1, step 4: "
     with pytest.raises(SimulationError, match=f"{place}.*{sentence}"):
         run(simulator, RandomPolicy(TWIN.spec.action), TASKS)
 
@@ -229,6 +240,48 @@ def test_rewards_that_disagree_are_noticed_on_the_way():
     wrong = replace(TWIN, make_env=lambda goal: SemiCircleEnv(goal, radius=1.5))
     with pytest.raises(ConfigError, match="disagrees with the environment on"):
         run(GymSimulator(wrong), RandomPolicy(TWIN.spec.action), TASKS)
+
+
+def test_rewards_that_disagree_only_at_the_end_are_noticed():
+    """Nothing of the padding counts, which would make them few."""
+
+    class Bonus(Fall):
+        def step(self, action):
+            obs, paid, ended, *rest = super().step(action)
+            return obs, paid + ended, ended, *rest
+
+    wrong = replace(FALL, make_env=Bonus, spec=replace(FALL.spec, horizon=4_000))
+    with pytest.raises(ConfigError, match=r"on 16 of \d{3} steps: the first"):
+        run(GymSimulator(wrong), Count(), SIDES)
+
+
+def test_a_reward_that_is_no_number_is_noticed_on_the_way():
+    broken = replace(
+        TWIN, reward=lambda goal, step: jnp.sqrt(TWIN.reward(goal, step) - 0.5)
+    )
+    with pytest.raises(ConfigError, match=r"it says nan where 0 was paid"):
+        run(GymSimulator(broken), RandomPolicy(TWIN.spec.action), TASKS)
+
+
+def test_every_tasks_environment_must_be_of_the_right_kind():
+    class Wide(SemiCircleEnv):
+        action_space = spaces.Box(-1, 1, (3,), np.float32)
+
+    def make(goal):
+        return (Wide if goal[0] < 0 else SemiCircleEnv)(goal)
+
+    assert 0 < (np.asarray(TASKS)[:, 0] < 0).sum() < len(TASKS)
+    with pytest.raises(ConfigError, match=r"spec says Box\(2\) for actions"):
+        run(GymSimulator(replace(TWIN, make_env=make)), RandomPolicy(Box(2)), TASKS)
+
+
+def test_a_time_limit_of_exactly_the_horizon_is_met():
+    def limited(goal):
+        return TimeLimit(SemiCircleEnv(goal), FAMILY.horizon)
+
+    policies = Seeker(jr.normal(jr.key(3), (3, 2)))
+    made = run(GymSimulator(replace(TWIN, make_env=limited)), policies, TASKS)
+    assert eqx.tree_equal(made, run(GymSimulator(TWIN), policies, TASKS))
 
 
 def test_without_a_reward_function_logs_hold_what_was_paid():

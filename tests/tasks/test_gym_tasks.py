@@ -12,7 +12,7 @@ import pytest
 from gymnasium import spaces
 
 from borelax.errors import ConfigError
-from borelax.tasks.gym_check import check_gym_tasks
+from borelax.tasks.gym_check import check_gym_tasks, refuse_disagreement
 from borelax.tasks.gym_tasks import ActionScale, GymTasks
 from borelax.types import Box, Discrete, Spec
 from tests.simulate.gym_worlds import FALL, FAMILY, TWIN, SemiCircleEnv
@@ -80,6 +80,14 @@ BROKEN = {
         replace(TWIN, sample_task=lambda seed: seed),
         r"sample_task\(key=…\) must be written in JAX",
     ),
+    "a task of nan": (
+        replace(TWIN, sample_task=lambda key: jnp.float32(jnp.nan)),
+        r"sample_task gives float32\[\] with more in it than finite numbers",
+    ),
+    "a task that is a key": (
+        replace(TWIN, sample_task=lambda key: key),
+        r"sample_task gives key<fry>\[\] with more in it than finite numbers",
+    ),
     "no numbers": (replace(TWIN, sample_task=lambda key: ()), "gives no number at all"),
     "make_env fails": (
         replace(TWIN, make_env=fails),
@@ -117,7 +125,14 @@ BROKEN = {
         replace(FALL, spec=replace(FALL.spec, action=Discrete(4))),
         r"spec says Discrete\(4\) for actions, and the environment's space is Disc",
     ),
-    "no bounds": (env(action_space=WIDE), "no bounds to scale"),
+    "no bounds": (
+        env(action_space=WIDE),
+        r"no bounds to scale \[-1, 1\] to; give its low and high finite numbers",
+    ),
+    "no action space": (
+        replace(TWIN, make_env=lambda goal: gymnasium.Env()),
+        "the environment's space is None",
+    ),
     "obs size": (
         replace(TWIN, spec=replace(TWIN.spec, obs_size=3)),
         r"gives an observation of shape \(2,\), and spec.obs_size is 3",
@@ -149,6 +164,30 @@ BROKEN = {
     "reward of two": (
         after(lambda o, r, *x: (o, np.zeros(2), *x)),
         "which is no finite number",
+    ),
+    "reward of none": (
+        after(lambda o, r, *x: (o, None, *x)),
+        "pays None, which is no finite number",
+    ),
+    "many ends": (
+        after(lambda o, r, t, u, i: (o, r, np.zeros(2, bool), u, i)),
+        "must say with one truth value each whether the episode is terminated",
+    ),
+    "ends without a word": (
+        after(lambda o, r, t, u, i: (o, r, None, u, i)),
+        "must say with one truth value each whether the episode is terminated",
+    ),
+    "resets in a step": (
+        after(lambda o, r, t, u, i: (o, r, t, u, {"final_obs": o})),
+        "an environment that resets itself hides how an episode ended",
+    ),
+    "ragged": (
+        seen(lambda obs: (obs, obs[:1])),
+        "gives an observation that is no array of 2 numbers",
+    ),
+    "a dictionary": (
+        seen(lambda obs: {"place": obs}),
+        r"gives an observation of shape \(\), and spec.obs_size is 2",
     ),
     "unseeded resets": (
         replace(TWIN, make_env=Restless),
@@ -186,6 +225,19 @@ def test_what_breaks_the_contract_is_told(tasks, sentence):
     assert "\n" not in str(refused.value)
 
 
+def test_rounding_may_differ_now_and_then_but_not_where_episodes_end():
+    paid, last = np.zeros(2_000), np.arange(2_000) % 100 == 99
+    refuse_disagreement(TWIN, paid + (np.arange(2_000) == 7), paid, last)
+    refuse_disagreement(TWIN, paid + 1e-4, paid, last)
+    with pytest.raises(ConfigError, match=r"on 3 of 2000 steps: .* says 1 where 0 was"):
+        refuse_disagreement(TWIN, paid + (np.arange(2_000) < 3), paid, last)
+    with pytest.raises(ConfigError, match=r"on 1 of 20 last steps: .* says 1 where 0"):
+        refuse_disagreement(TWIN, paid + (np.arange(2_000) == 199), paid, last)
+    with pytest.raises(ConfigError, match=r"on 1 of 2000 steps: .* says nan where 0"):
+        told = np.where(np.arange(2_000) == 7, np.nan, paid)
+        refuse_disagreement(TWIN, told, paid, last)
+
+
 @pytest.mark.parametrize("tasks", [TWIN, FALL], ids=lambda t: t.name)
 def test_what_keeps_the_contract_passes(tasks):
     check_gym_tasks(tasks)
@@ -208,6 +260,8 @@ BAD = {
     "reward": {"reward": 1.0},
     "spec": {"spec": (2, 2)},
     "horizon": {"spec": Spec(2, Box(2), 0, 1)},
+    "action": {"spec": SimpleNamespace(action=spaces.Discrete(2))},
+    "obs_dtype": {"spec": Spec(2, Box(2), 3, 1, "float64")},
     "differs_in": {"differs_in": "colour"},
     "starts": {"starts": ("uniform",)},
     "list": {"starts": ["fixed"]},

@@ -82,13 +82,13 @@ class EnvBatch:
         for k in np.flatnonzero(self.going).tolist():
             try:
                 obs, reward, terminated, truncated, _ = self.envs[k].step(own[k])
-                paid[k] = reward
+                paid[k], ended, stopped = reward, bool(terminated), bool(truncated)
             except Exception as error:
                 raise self._failed(k, error) from error
             self._show(k, obs)
-            if terminated:
+            if ended:
                 self.going[k] = False
-            elif truncated and self.time < self.tasks.spec.horizon:
+            elif stopped and self.time < self.tasks.spec.horizon:
                 raise SimulationError(
                     f"{self._place(k)}: the environment cut the episode off, before "
                     f"spec.horizon, {self.tasks.spec.horizon}; make its own time limit "
@@ -99,7 +99,10 @@ class EnvBatch:
         return paid
 
     def _show(self, k: int, obs: Any) -> None:
-        row = np.asarray(obs, np.float32)
+        try:
+            row = np.asarray(obs, np.float32)
+        except (TypeError, ValueError) as error:  # no numbers, or ragged
+            raise self._failed(k, error) from error
         if row.shape != self.obs.shape[1:]:
             raise SimulationError(
                 f"{self._place(k)}: the environment gave an observation of shape "
@@ -122,5 +125,5 @@ class EnvBatch:
     def _place(self, k: int) -> str:
         return (
             f"{self.tasks.name}, task {k // self.repeats}, rollout {k % self.repeats}, "
-            f"episode {self.episode}, step {self.time}"
+            f"episode {self.episode + 1}, step {self.time}"
         )

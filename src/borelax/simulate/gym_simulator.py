@@ -39,6 +39,12 @@ class Record:
         self.length = np.zeros(shape[:2], np.int32)
         self.spec = spec
 
+    def told_and_paid(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of steps that happened: both rewards, and which ended an episode early."""
+        time, length = np.arange(1, self.spec.horizon + 1), self.length[..., None]
+        happened, last = time <= length, (time == length) & (time < self.spec.horizon)
+        return self.reward[happened], self.paid[happened], last[happened]
+
     def episodes(self, num_tasks: int) -> Episodes:
         """[N, repeats, E, …]."""
 
@@ -109,7 +115,7 @@ class GymSimulator:
             envs.reset(np.asarray(seeds).reshape(-1), start, e)
             self._episode(envs, acting, keys, record, e)
         if self.reward is not None:
-            refuse_disagreement(self.tasks, record.reward, record.paid)
+            refuse_disagreement(self.tasks, *record.told_and_paid())
         return record.episodes(num_tasks)
 
     def _episode(

@@ -38,8 +38,28 @@ def check_gym_tasks(tasks: GymTasks, *, key: Key | None = None) -> None:
     """
     task = _sample(tasks, jr.key(0) if key is None else key)
     env = make_env(tasks, task)
+    try:
+        _check_starts(tasks, task, env)
+    finally:
+        env.close()
+
+
+def make_env(tasks: GymTasks, task: Any) -> Any:
+    """The environment of a task, given as NumPy values; of the right kind."""
+    as_numpy = jax.tree.map(lambda x: np.asarray(x)[()], task)
+    try:
+        env = tasks.make_env(as_numpy)
+    except Exception as error:
+        raise ConfigError(
+            f"{tasks.name}: make_env fails on the task {as_numpy}: {_said(error)}"
+        ) from error
     _check_kind(tasks, env)
     _check_spaces(tasks, env)
+    return env
+
+
+def _check_starts(tasks: GymTasks, task: Any, env: Any) -> None:
+    """Equal seeds give equal episodes from every start, paid as ``reward`` says."""
     for start in tasks.starts:
         trial = _try(tasks, env, start, seed=0)
         again = _try(tasks, env, start, seed=0)
@@ -58,18 +78,6 @@ def check_gym_tasks(tasks: GymTasks, *, key: Key | None = None) -> None:
         )
         for name in ("reward", "training_reward"):
             _check_reward(tasks, name, task, trial)
-    env.close()
-
-
-def make_env(tasks: GymTasks, task: Any) -> Any:
-    """The environment of a task, given as NumPy values."""
-    as_numpy = jax.tree.map(lambda x: np.asarray(x)[()], task)
-    try:
-        return tasks.make_env(as_numpy)
-    except Exception as error:
-        raise ConfigError(
-            f"{tasks.name}: make_env fails on the task {as_numpy}: {_said(error)}"
-        ) from error
 
 
 def _sample(tasks: GymTasks, key: Key) -> Any:
@@ -80,10 +88,15 @@ def _sample(tasks: GymTasks, key: Key) -> Any:
             f"{tasks.name}: sample_task(key=…) must be written in JAX and give numbers "
             f"or arrays of them: {_said(error)}"
         ) from error
-    require(
-        len(jax.tree.leaves(task)) > 0,
-        f"{tasks.name}: sample_task gives no number at all.",
-    )
+    leaves = jax.tree.leaves(task)
+    require(len(leaves) > 0, f"{tasks.name}: sample_task gives no number at all.")
+    for leaf in leaves:
+        number = leaf.dtype == bool or jnp.issubdtype(leaf.dtype, jnp.number)
+        require(
+            bool(number and jnp.isfinite(leaf).all()),
+            f"{tasks.name}: sample_task gives {leaf.dtype}{list(leaf.shape)} with more "
+            "in it than finite numbers, which a task is made of.",
+        )
     return task
 
 
@@ -112,7 +125,7 @@ def _check_kind(tasks: GymTasks, env: Any) -> None:
 
 def _check_spaces(tasks: GymTasks, env: Any) -> None:
     spaces = import_gymnasium().spaces
-    spec, space = tasks.spec, env.action_space
+    spec, space = tasks.spec, getattr(env, "action_space", None)
     if isinstance(spec.action, Box):
         require(
             isinstance(space, spaces.Box) and space.shape == (spec.action.size,),
@@ -123,7 +136,7 @@ def _check_spaces(tasks: GymTasks, env: Any) -> None:
         require(
             bool(bounded),
             f"{tasks.name}: the action space has no bounds to scale [-1, 1] to; give "
-            "the environment finite ones (gymnasium.wrappers.RescaleAction).",
+            "its low and high finite numbers.",
         )
         return
     require(
@@ -149,11 +162,22 @@ def _try(tasks: GymTasks, env: Any, start: str, *, seed: int) -> Trial:
             f"{place} must return observation, reward, terminated, truncated and info, "
             f"not {len(result) if isinstance(result, tuple) else type(result)}.",
         )
-        seen, reward, terminated, truncated, _ = result
+        seen, reward, terminated, truncated, info = result
         _check_obs(tasks, place, seen)
-        number_paid = np.ndim(reward) == 0 and np.isfinite(reward)
         require(
-            bool(number_paid), f"{place} pays {reward!r}, which is no finite number."
+            _is_number(reward) and bool(np.isfinite(reward)),
+            f"{place} pays {reward!r}, which is no finite number.",
+        )
+        require(
+            _is_number(terminated) and _is_number(truncated),
+            f"{place} must say with one truth value each whether the episode is "
+            f"terminated and truncated, not {terminated!r} and {truncated!r}.",
+        )
+        require(
+            isinstance(info, dict)
+            and not {"final_obs", "final_observation"} & info.keys(),
+            f"{place} must give a dict of information without final_obs: an "
+            "environment that resets itself hides how an episode ended.",
         )
         obs.append(np.array(seen))
         rewards.append(float(reward))
@@ -183,7 +207,13 @@ def _first(tasks: GymTasks, env: Any, start: str, seed: int) -> np.ndarray:
 
 def _check_obs(tasks: GymTasks, place: str, obs: Any) -> None:
     size, wanted = tasks.spec.obs_size, tasks.spec.obs_dtype
-    obs = np.asarray(obs)
+    try:
+        obs = np.asarray(obs)
+    except ValueError as error:  # rows of different lengths
+        raise ConfigError(
+            f"{place} gives an observation that is no array of {size} numbers "
+            f"(gymnasium.wrappers.FlattenObservation): {_said(error)}"
+        ) from error
     require(
         obs.shape == (size,),
         f"{place} gives an observation of shape {obs.shape}, and spec.obs_size is "
@@ -223,23 +253,38 @@ def _check_reward(tasks: GymTasks, name: str, task: Any, trial: Trial) -> None:
         bool(jnp.isfinite(told).all()), f"{tasks.name}: {name} gives NaN or infinity."
     )
     if name == "reward":
-        refuse_disagreement(tasks, np.asarray(told), trial.rewards)
+        last = np.arange(1, 1 + len(paid)) == len(paid)
+        last &= len(paid) < tasks.spec.horizon
+        refuse_disagreement(tasks, np.asarray(told), trial.rewards, last)
 
 
-def refuse_disagreement(tasks: GymTasks, told: np.ndarray, paid: np.ndarray) -> None:
+def refuse_disagreement(
+    tasks: GymTasks, told: np.ndarray, paid: np.ndarray, last: np.ndarray
+) -> None:
     """Refuse a reward function that says something else than was paid.
 
-    One step in a thousand may differ: a threshold that float32 meets and float64 does
-    not.
+    Of steps that happened, in a row; ``last``: which ended their episode early. One
+    step in a thousand may differ: a threshold that float32 meets and float64 does not.
+    So may one last step in a thousand, which are looked at on their own: what the end
+    pays is often what counts.
     """
-    apart = np.abs(told - paid) > AGREEMENT * np.maximum(1.0, np.abs(paid))
-    if apart.sum() > told.size // 1_000:
-        place = tuple(np.argwhere(apart)[0])
-        raise ConfigError(
-            f"{tasks.name}: reward(task, step) disagrees with the environment on "
-            f"{apart.sum()} of {told.size} steps: the first time it says "
-            f"{told[place]:.6g} where {paid[place]:.6g} was paid."
-        )
+    apart = ~(np.abs(told - paid) <= AGREEMENT * np.maximum(1.0, np.abs(paid)))
+    for kind, among in (("steps", np.ones_like(last)), ("last steps", last)):
+        wrong = np.flatnonzero(apart & among)
+        broken = ~np.isfinite(told[wrong])
+        if len(wrong) > among.sum() // 1_000 or broken.any():
+            place = wrong[np.argmax(broken)]
+            raise ConfigError(
+                f"{tasks.name}: reward(task, step) disagrees with the environment on "
+                f"{len(wrong)} of {among.sum()} {kind}: the first time it says "
+                f"{told[place]:.6g} where {paid[place]:.6g} was paid."
+            )
+
+
+def _is_number(x: Any) -> bool:
+    """One number, or truth value, in Python's, NumPy's or JAX's form."""
+    kinds = (bool, int, float, np.number, np.bool_, np.ndarray, jax.Array)
+    return isinstance(x, kinds) and np.ndim(x) == 0
 
 
 def _said(error: Exception) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array
 
 from borelax.errors import ConfigError, require
-from borelax.types import Box, Spec, Transition
+from borelax.types import Box, Discrete, Spec, Transition
 
 CODE = {"code": True}
 """Marks fields that hold code. Files cannot, and know such tasks by their name."""
@@ -64,6 +64,16 @@ class GymTasks:
         require(
             isinstance(self.spec, Spec),
             f"GymTasks.spec must be a borelax Spec, not {self.spec!r}.",
+        )
+        require(
+            isinstance(self.spec.action, Box | Discrete),
+            "GymTasks.spec.action must be borelax.Box(size) or borelax.Discrete(n), "
+            f"not {self.spec.action!r}.",
+        )
+        require(
+            self.spec.obs_dtype in ("float32", "uint8"),
+            "GymTasks.spec.obs_dtype must be 'float32' or 'uint8', not "
+            f"{self.spec.obs_dtype!r}.",
         )
         require(
             self.spec.obs_size >= 1
