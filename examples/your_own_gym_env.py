@@ -95,7 +95,8 @@ def main(out: str = "runs/beam", experiment: borelax.Experiment = EXPERIMENT) ->
     first, second = results["return"]["per_episode"][0]
     print(f"Episode 1, the search: {first:.1f} of 20 steps pay.")
     print(f"Episode 2, the prize is known: {second:.1f} of 20 steps pay.")
-    print(f"Without its memory: {results['belief']['frozen_return']:.1f} in both.")
+    without = results["belief"]["frozen_return"]
+    print(f"Without its memory: {without:.1f} of 40, both episodes together.")
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ def test_every_part_can_be_named():
             Evaluate,
             "Experiment.family must be a Gridworld or a SemiCircle or a Wind or a "
             "WindHard or a EscapeRoom or a HalfCheetahVel or a AntSemiCircle or a "
-            "GymTasks or a TaskFamily, not Eval",
+            "GymTasks or a TaskFamily or a MujocoFamily, not Eval",
         ),
         ("seed", "0", "Experiment.seed must be a whole number"),
         ("preset", 7, "Experiment.preset must be text"),

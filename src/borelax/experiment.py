@@ -21,10 +21,11 @@ from borelax.relabel.policies import ReplayPolicies
 from borelax.relabel.rewards import KeepAsIs, RelabelRewards
 from borelax.tasks.ant_semicircle import AntSemiCircle
 from borelax.tasks.escape_room import EscapeRoom
-from borelax.tasks.family import FiniteFamily, TaskFamily, name_of
+from borelax.tasks.family import TaskFamily, all_tasks, name_of
 from borelax.tasks.gridworld import Gridworld
 from borelax.tasks.gym_tasks import GymTasks
 from borelax.tasks.half_cheetah_vel import HalfCheetahVel
+from borelax.tasks.mujoco_family import MujocoFamily
 from borelax.tasks.semicircle import SemiCircle
 from borelax.tasks.wind import Wind, WindHard
 from borelax.types import Box
@@ -70,7 +71,9 @@ class Experiment:
     """Belief models and meta-agents trained side by side on one set of logs."""
     exact_belief: bool = False
     """Yardstick: give the meta-agent the exact posterior, not the learned belief."""
-    family: Family | GymTasks | TaskFamily = field(default_factory=Gridworld)
+    family: Family | GymTasks | TaskFamily | MujocoFamily = field(
+        default_factory=Gridworld
+    )
     """The task family: a named one, or the user's own."""
     collect: Collect = field(default_factory=Collect)
     """Phase 1."""
@@ -133,10 +136,11 @@ class Experiment:
         )
 
     def _check_number_of_tasks(self) -> None:
-        if not isinstance(self.family, FiniteFamily):
+        listed = jax.eval_shape(lambda: all_tasks(self.family))
+        if listed is None:
             return
+        available = jax.tree.leaves(listed)[0].shape[0]
         for phase in (self.collect, self.evaluate):
-            available = jax.eval_shape(self.family.all_tasks).shape[0]
             require(
                 phase.num_tasks <= available,
                 f"{type(phase).__name__}.num_tasks is {phase.num_tasks}, and this "

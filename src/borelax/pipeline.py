@@ -32,7 +32,7 @@ from borelax.progress import ProgressDisplay
 from borelax.relabel.source import Provenance, RolloutSource
 from borelax.run_folder import Phase, RunFolder
 from borelax.simulate.of_family import simulator_of
-from borelax.tasks.family import FiniteFamily, draw_tasks, name_of
+from borelax.tasks.family import all_tasks, draw_tasks, name_of, refuse_repeats
 from borelax.types import Episodes, Key, axis_size
 
 STREAMS = (
@@ -242,9 +242,8 @@ class Pipeline:
         family, policy = self.experiment.family, self.oracle.policy()
         if policy is not None:
             return self._tested(policy)
-        if isinstance(family, FiniteFamily) and (
-            self.experiment.evaluate.num_tasks < axis_size(family.all_tasks())
-        ):
+        listed, tested = all_tasks(family), self.experiment.evaluate.num_tasks
+        if listed is not None and tested < axis_size(listed):
             return None
         return self.oracle.values()["bayes_optimal"]
 
@@ -261,8 +260,10 @@ class Pipeline:
         return self.experiment.num_seeds
 
     def train_tasks(self) -> Any:
-        """The tasks the logs are collected on [N]."""
-        return logged_tasks(self.experiment)
+        """The tasks the logs are collected on [N], no two the same."""
+        tasks = logged_tasks(self.experiment)
+        refuse_repeats(self.experiment.family, tasks)
+        return tasks
 
     def test_tasks(self) -> Any:
         """Held-out tasks; of a finite family, its own."""

@@ -9,6 +9,8 @@ import platform
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -44,6 +46,8 @@ SETTINGS = {
 
 _ABOUT = "about.json"
 """What a phase is made from; written before anything else of it."""
+_RECORDED = ("numpy", "equinox", "gymnasium", "mujoco")
+"""Further packages whose versions are recorded, where they are installed."""
 _REDO = "Use those, choose another --out folder, or delete this one to redo the phase."
 
 
@@ -194,6 +198,7 @@ def environment() -> dict[str, Any]:
     return {
         "borelax": borelax.__version__,
         "jax": jax.__version__,
+        **{name: version(name) for name in _RECORDED if find_spec(name)},
         "python": platform.python_version(),
         "platform": platform.platform(),
         "devices": [device.device_kind for device in jax.devices()],

@@ -116,13 +116,18 @@ def test_models_load_in_silence_and_once(tmp_path, monkeypatch, capfd) -> None:
     assert mujoco.get_mju_user_warning() is None
 
 
-def test_models_of_ones_own_are_given_by_path(tmp_path) -> None:
+def test_models_of_ones_own_are_given_by_path(tmp_path, monkeypatch) -> None:
     path = tmp_path / "ball.xml"
     path.write_text(
         "<mujoco><worldbody><body><freejoint/><geom size='1'/></body>"
         "</worldbody></mujoco>"
     )
     assert load_model(str(path)).nq == 7
+    monkeypatch.chdir(tmp_path)
+    assert load_model("ball.xml").nq == 7
+    path.with_name("torn.xml").write_text("<mujoco><worldbody>")
+    with pytest.raises(ConfigError, match=r"cannot read the model torn\.xml: .*XML"):
+        load_model("torn.xml")
     with pytest.raises(ConfigError, match=r"There is no MuJoCo model .*moon\.xml"):
         load_model("moon.xml")
 

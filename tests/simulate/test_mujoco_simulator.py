@@ -1,6 +1,8 @@
 """MuJoCo rollouts against a loop over MuJoCo's own functions, and their laws."""
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -12,9 +14,12 @@ import pytest
 
 from borelax.agents.sac import SAC
 from borelax.errors import ConfigError, NumericalError
+from borelax.pipeline import Pipeline
+from borelax.presets import preset
+from borelax.progress import Quiet
 from borelax.simulate import mujoco_simulator
 from borelax.simulate.jax_simulator import JaxSimulator
-from borelax.simulate.mujoco_engine import load_model
+from borelax.simulate.mujoco_engine import load_model, model_path
 from borelax.simulate.mujoco_programs import programs_of
 from borelax.simulate.mujoco_simulator import MujocoSimulator
 from borelax.simulate.of_family import engine_of, simulator_of
@@ -122,6 +127,8 @@ def test_many_at_once_equal_a_loop(family, made: Episodes) -> None:
 
 def test_threads_change_no_bit(family, made: Episodes) -> None:
     assert eqx.tree_equal(run(family, noting(family, 3), threads=2), made)
+    even = [run(family, noting(family, 4), 4, threads=t) for t in (1, 2)]
+    assert eqx.tree_equal(*even), "also where two halves take turns"
 
 
 def test_keys_decide_everything(family, made: Episodes) -> None:
@@ -167,7 +174,9 @@ def test_a_family_finds_its_simulator() -> None:
     assert simulator.training_reward == OfFamily(ANT, "training_reward")
     assert simulator_of(CHEETAH).training_reward is None
     assert isinstance(simulator_of(SemiCircle()), JaxSimulator)
-    assert engine_of(ANT) == f"MuJoCo {mujoco.__version__}"
+    text = Path(model_path("ant.xml")).read_bytes()
+    sha = hashlib.sha256(text).hexdigest()
+    assert engine_of(ANT) == f"MuJoCo {mujoco.__version__}, ant.xml {sha[:12]}"
     assert engine_of(SemiCircle()) is None
 
 
@@ -208,13 +217,50 @@ def test_actions_must_fit_the_model() -> None:
         run(TooManyLegs(), RandomPolicy(Box(8)))
 
 
+SLIDE = (
+    "<mujoco><worldbody><body><joint name='j' type='slide'/><geom size='1'/>"
+    "</body></worldbody><actuator><motor joint='j' ctrllimited='true' "
+    "ctrlrange='2 6'/><motor joint='j'/></actuator></mujoco>"
+)
+
+
+@dataclass(frozen=True)
+class Slide:
+    """A user's own: a mass on a rail, to be held at a hidden place."""
+
+    starts = ("fixed",)
+    differs_in = "rewards"
+    model_file = "slide.xml"
+    frame_skip = 2
+    spec = Spec(2, Box(2), 3, 2)
+
+    def sample_task(self, *, key):
+        return jr.uniform(key)
+
+    def reset(self, task, start, default, *, key):
+        return default
+
+    def observe(self, before, after):
+        return jnp.concatenate([after.qpos, after.qvel])
+
+    def reward(self, task, step):
+        return -jnp.abs(step.next_obs[0] - task)
+
+
+def test_a_family_of_ones_own_is_collected_from(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("slide.xml").write_text(SLIDE)
+    tiny = preset("half-cheetah-vel", "tiny")
+    pipeline = Pipeline(replace(tiny, family=Slide()), tmp_path / "run", Quiet())
+    made = pipeline.logs.episodes
+    assert made.obs.shape == (3, 4, 2, 4, 2)
+    away = np.abs(made.obs[..., 1:, 0] - pipeline.train_tasks()[:, None, None, None])
+    np.testing.assert_allclose(made.reward, -away, rtol=1e-6)
+
+
 def test_controls_are_the_models_own(tmp_path) -> None:
     path = tmp_path / "slide.xml"
-    path.write_text(
-        "<mujoco><worldbody><body><joint name='j' type='slide'/><geom size='1'/>"
-        "</body></worldbody><actuator><motor joint='j' ctrllimited='true' "
-        "ctrlrange='2 6'/><motor joint='j'/></actuator></mujoco>"
-    )
+    path.write_text(SLIDE)
     family = type("Slide", (TooManyLegs,), {"spec": Spec(18, Box(2), 3, 1)})()
     scale = mujoco_simulator._scaling(family, load_model(str(path)))
     controls = scale(np.array([[[-1.0, 0.5]], [[0.5, 7.0]], [[9.0, -1.0]]]))

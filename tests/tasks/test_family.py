@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 
 from borelax.errors import ConfigError
-from borelax.tasks.family import TaskFamily, check_family, draw_tasks
+from borelax.tasks.family import (
+    TaskFamily,
+    check_family,
+    draw_tasks,
+    refuse_repeats,
+)
 from borelax.tasks.gridworld import Gridworld
 from borelax.types import Box, Spec, Transition
 
@@ -145,6 +150,13 @@ def test_sound_families_pass(family: TaskFamily) -> None:
 def test_broken_families_are_refused_in_a_sentence(family, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         check_family(family)
+
+
+def test_tasks_that_repeat_are_refused() -> None:
+    pairs = (jnp.array([1, 2, 1]), jnp.array([[0.5, 1], [0.5, 1], [0.5, 2]]))
+    refuse_repeats(Points(), pairs)
+    with pytest.raises(ConfigError, match=r"tasks 0 and 2 the same .* all_tasks"):
+        refuse_repeats(Points(), pairs[0])
 
 
 def test_finite_family_gives_every_task_once_and_no_more() -> None:

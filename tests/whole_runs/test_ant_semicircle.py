@@ -17,7 +17,7 @@ from borelax.report.frames import spots_of
 from borelax.report.scenes import make_scenes
 from borelax.report.trained import Trained
 from borelax.run_folder import NAMES, read_experiment
-from borelax.simulate import of_family
+from borelax.simulate import mujoco_engine
 from tests.tiny_run import command, copy_finished, finished, run_tiny, shas
 from tests.whole_runs.laws import check_belief, printed, results_of
 
@@ -92,7 +92,7 @@ def test_phases_called_again_give_the_same_bits(tmp_path, capsys):
 
 def test_logs_of_another_mujoco_are_refused(tmp_path, monkeypatch, capsys):
     out = copy_finished(tmp_path, domain=DOMAIN)
-    monkeypatch.setattr(of_family, "mujoco_version", lambda: "9.9.9")
+    monkeypatch.setattr(mujoco_engine, "mujoco_version", lambda: "9.9.9")
     assert run_tiny(out, domain=DOMAIN) == 2
     assert "-> MuJoCo 9.9.9" in capsys.readouterr().err
     assert run_tiny(tmp_path / "new", "--logs", out, domain=DOMAIN) == 2
@@ -103,7 +103,7 @@ def test_without_mujoco_a_sentence_says_what_to_install(tmp_path, monkeypatch, c
     def missing() -> str:
         raise ConfigError("pip install borelax[mujoco]")
 
-    monkeypatch.setattr(of_family, "mujoco_version", missing)
+    monkeypatch.setattr(mujoco_engine, "mujoco_version", missing)
     assert run_tiny(tmp_path / "out", domain=DOMAIN) == 2
     assert "pip install borelax[mujoco]" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

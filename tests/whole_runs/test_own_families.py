@@ -117,6 +117,19 @@ def test_gymnasium_tasks_run_through_every_phase(tasks, tmp_path):
     assert shas(tmp_path / "run") == before, "what is done is read"
 
 
+def test_tasks_that_can_be_listed_are_each_used_once(tmp_path):
+    sides = jnp.array([-1.0, 1.0, 0.5])
+    few = replace(FALL, sample_task=lambda key: jr.choice(key, sides))
+    with pytest.raises(ConfigError, match=r"tasks \d and \d the same values"):
+        Pipeline(tiny(few), tmp_path, Quiet()).train_tasks()
+    listed = Pipeline(tiny(replace(few, all_tasks=lambda: sides)), tmp_path, Quiet())
+    np.testing.assert_array_equal(listed.train_tasks(), sides)
+    np.testing.assert_array_equal(listed.test_tasks(), sides)
+    four = replace(listed.experiment.collect, num_tasks=4)
+    with pytest.raises(ConfigError, match="fall has only 3 tasks"):
+        replace(listed.experiment, collect=four)
+
+
 def test_policies_are_replayed_in_environments(tmp_path):
     experiment = replace(tiny(FALL), relabel=ReplayPolicies(rollouts=2))
     pipeline = Pipeline(experiment, tmp_path, Quiet())

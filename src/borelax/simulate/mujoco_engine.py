@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache, partial
+from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -30,16 +31,33 @@ def mujoco_version() -> str:
         raise _missing("mujoco") from error
 
 
+def engine(file: str) -> str:
+    """What moves a model: MuJoCo's version, and the model's file by its hash."""
+    found = f"MuJoCo {mujoco_version()}"
+    path = model_path(file)
+    return f"{found}, {path.name} {sha256(path.read_bytes()).hexdigest()[:12]}"
+
+
+def model_path(file: str) -> Path:
+    """A model of Gymnasium's by its file's name, or any other by its path."""
+    path = Path(file)
+    if not path.is_absolute() and (_gymnasium_assets() / path).exists():
+        return _gymnasium_assets() / path
+    if not path.exists():
+        raise ConfigError(f"There is no MuJoCo model {file}.")
+    return path
+
+
 @lru_cache(maxsize=8)
 def load_model(file: str) -> Any:
-    """A model of Gymnasium's by its file's name, or any other by its path."""
-    mujoco, path = _import_mujoco(), Path(file)
-    if not path.is_absolute():
-        path = _gymnasium_assets() / path
-    if not path.exists():
-        raise ConfigError(f"There is no MuJoCo model {path}.")
-    with _hushed(mujoco):
-        return mujoco.MjModel.from_xml_path(str(path))
+    """The model of a file."""
+    mujoco, path = _import_mujoco(), model_path(file)
+    try:
+        with _hushed(mujoco):
+            return mujoco.MjModel.from_xml_path(str(path))
+    except ValueError as error:
+        said = " ".join(str(error).split())
+        raise ConfigError(f"MuJoCo cannot read the model {path}: {said}") from error
 
 
 @runtime_checkable

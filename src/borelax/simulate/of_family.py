@@ -2,7 +2,7 @@
 
 from borelax.simulate.gym_simulator import GymSimulator
 from borelax.simulate.jax_simulator import JaxSimulator
-from borelax.simulate.mujoco_engine import mujoco_version
+from borelax.simulate.mujoco_engine import engine
 from borelax.simulate.mujoco_simulator import MujocoSimulator
 from borelax.simulate.simulator import Simulator
 from borelax.tasks.family import TaskFamily
@@ -24,5 +24,5 @@ def simulator_of(family: TaskFamily | GymTasks | MujocoFamily) -> Simulator:
 def engine_of(family: TaskFamily | GymTasks | MujocoFamily) -> str | None:
     """The program that computes a family's physics, where it is not borelax."""
     if isinstance(family, MujocoFamily):
-        return f"MuJoCo {mujoco_version()}"
+        return engine(family.model_file)
     return None

@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, Num
+import numpy as np
+from jaxtyping import Array, Float
 
 from borelax.errors import ConfigError, require
 from borelax.tasks.gym_tasks import GymTasks
-from borelax.types import Key, Spec, Transition
+from borelax.types import Key, Spec, Transition, axis_size
 
 Task = Any
 """A pytree of numbers: a goal, a speed, a wind."""
@@ -74,13 +75,13 @@ class ShapedFamily(Protocol):
         ...
 
 
-@runtime_checkable
-class FiniteFamily(Protocol):
-    """A family with few enough tasks to use every one exactly once."""
+def all_tasks(family: TaskDistribution | GymTasks) -> Task | None:
+    """Every task [N] in a fixed order, of a family that has an ``all_tasks``.
 
-    def all_tasks(self) -> Num[Array, "N ..."]:
-        """Every task of the family, in a fixed order."""
-        ...
+    Such a family has few enough tasks to use each exactly once. None: it has not.
+    """
+    listed = getattr(family, "all_tasks", None)
+    return None if listed is None else listed()
 
 
 def name_of(family: TaskDistribution | GymTasks) -> str:
@@ -91,23 +92,40 @@ def name_of(family: TaskDistribution | GymTasks) -> str:
 def draw_tasks(
     family: TaskDistribution | GymTasks, num_tasks: int, *, key: Key
 ) -> Task:
-    """Draw ``num_tasks`` distinct tasks; the first n never depend on how many follow.
+    """Draw ``num_tasks`` tasks; the first n never depend on how many follow.
 
-    A finite family gives its tasks in their own order, so asking for all of them
-    gives each once. Others are sampled, each task from its own key.
+    A family that lists its tasks gives them in their own order, so asking for all of
+    them gives each once. Others are sampled, each task from its own key.
     """
     require(num_tasks >= 1, f"At least one task is needed, not {num_tasks}.")
-    if isinstance(family, FiniteFamily):
-        tasks = family.all_tasks()
-        available = jax.tree.leaves(tasks)[0].shape[0]
+    listed = all_tasks(family)
+    if listed is not None:
+        available = axis_size(listed)
         require(
             num_tasks <= available,
-            f"{type(family).__name__} has {available} tasks, fewer than the "
+            f"{name_of(family)} has {available} tasks, fewer than the "
             f"{num_tasks} asked for; ask for at most {available}.",
         )
-        return jax.tree.map(lambda x: x[:num_tasks], tasks)
+        return jax.tree.map(lambda x: x[:num_tasks], listed)
     keys = jax.vmap(lambda i: jr.fold_in(key, i))(jnp.arange(num_tasks))
     return jax.vmap(lambda k: family.sample_task(key=k))(keys)
+
+
+def refuse_repeats(family: TaskDistribution | GymTasks, tasks: Task) -> None:
+    """Refuse tasks [N] of which two are the same.
+
+    A task would borrow from itself where it should from others.
+    """
+    seen: dict[bytes, int] = {}
+    rows = [np.asarray(x) for x in jax.tree.leaves(tasks)]
+    for n in range(axis_size(tasks)):
+        first = seen.setdefault(b"".join(row[n].tobytes() for row in rows), n)
+        require(
+            first == n,
+            f"{name_of(family)}: sample_task gave tasks {first} and {n} the same "
+            "values; where there are only so many tasks, list them with all_tasks, "
+            "and each is used once.",
+        )
 
 
 def check_family(family: TaskFamily, *, key: Key | None = None) -> None:

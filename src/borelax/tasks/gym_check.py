@@ -125,7 +125,8 @@ def _check_kind(tasks: GymTasks, env: Any) -> None:
 
 def _check_spaces(tasks: GymTasks, env: Any) -> None:
     spaces = import_gymnasium().spaces
-    spec, space = tasks.spec, getattr(env, "action_space", None)
+    spec = tasks.spec
+    space: Any = getattr(env, "action_space", None)
     if isinstance(spec.action, Box):
         require(
             isinstance(space, spaces.Box) and space.shape == (spec.action.size,),

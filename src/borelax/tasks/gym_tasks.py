@@ -42,6 +42,9 @@ class GymTasks:
         default=None, metadata=CODE
     )
     """A denser reward, in JAX, that agents learn from while they collect logs."""
+    all_tasks: Callable[[], Any] | None = field(default=None, metadata=CODE)
+    """``all_tasks()`` → every task, stacked, where they can be listed: each is then
+    used once, in training and in the test, and none is sampled."""
     differs_in: str = "rewards"
     """What sets tasks apart: ``rewards``, or ``transitions`` (or both)."""
     starts: tuple[str, ...] = ("fixed",)
@@ -54,9 +57,10 @@ class GymTasks:
             isinstance(self.name, str) and self.name != "",
             f"GymTasks.name must be a word, not {self.name!r}.",
         )
-        for code in ("make_env", "sample_task", "reward", "training_reward"):
+        optional_code = ("reward", "training_reward", "all_tasks")
+        for code in ("make_env", "sample_task", *optional_code):
             value = getattr(self, code)
-            optional = value is None and code.endswith("reward")
+            optional = value is None and code in optional_code
             require(
                 callable(value) or optional,
                 f"GymTasks.{code} must be a function, not {value!r}.",
