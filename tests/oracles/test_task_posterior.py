@@ -234,7 +234,14 @@ def test_beliefs_are_judged_and_given_once_per_seed(family, searched) -> None:
         "prediction_error": 0.0
     }
     values = judge.values()
-    assert set(values) == {"bayes_optimal", "upper_bound", "known_task", "exact"}
+    assert set(values) == {
+        "bayes_optimal",
+        "upper_bound",
+        "known_task",
+        "thompson_per_episode",
+        "thompson_per_step",
+        "exact",
+    }
     assert set(oracle_of(Wind()).values()) == {
         "bayes_optimal",
         "known_task",

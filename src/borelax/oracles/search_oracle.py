@@ -24,6 +24,7 @@ from borelax.oracles.search import (
 from borelax.oracles.search_bound import NUM_ANGLES, upper_bound
 from borelax.oracles.search_optimise import Effort, best_path
 from borelax.oracles.search_policy import SearchPolicy
+from borelax.oracles.search_thompson import thompson_returns
 from borelax.oracles.semicircle import SemiCircleSearch
 from borelax.tasks.escape_room import EscapeRoom
 from borelax.tasks.semicircle import SemiCircle
@@ -31,6 +32,13 @@ from borelax.tasks.semicircle import SemiCircle
 SOLVED = Path(__file__).with_name("searched.json")
 SOLVED_FAMILIES = (SemiCircle(), EscapeRoom())
 NUM_LANDMARKS = 512
+AGENTS = (
+    "bayes_optimal",
+    "upper_bound",
+    "known_task",
+    "thompson_per_episode",
+    "thompson_per_step",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +52,10 @@ class SearchOracle:
     """Of no agent that does not know the task."""
     known_task: tuple[float, ...]
     """Of the best agent that does."""
+    thompson_per_episode: tuple[float, ...]
+    """Of drawing an angle from the posterior at the start of each episode."""
+    thompson_per_step: tuple[float, ...]
+    """Of drawing again as soon as the angle drawn is ruled out."""
     actions: Float[Array, "T 2"]
     """The path, while nothing is found."""
     targets: Float[Array, "T 2"]
@@ -51,12 +63,8 @@ class SearchOracle:
 
     @property
     def per_episode(self) -> dict[str, tuple[float, ...]]:
-        """Each of the three, episode by episode."""
-        return {
-            "bayes_optimal": self.bayes_optimal,
-            "upper_bound": self.upper_bound,
-            "known_task": self.known_task,
-        }
+        """Every agent's return, episode by episode."""
+        return {name: getattr(self, name) for name in AGENTS}
 
     def policy(self) -> SearchPolicy:
         """The searcher, ready to be simulated."""
@@ -113,6 +121,8 @@ def _compute(family: SemiCircle | EscapeRoom, effort: Effort) -> SearchOracle:
         bayes_optimal=tuple(value.per_episode.tolist()),
         upper_bound=upper_bound(world, effort.bound_tasks, effort.bound_slices),
         known_task=(known,) * family.episodes,
+        thompson_per_episode=thompson_returns(family, redraw=False),
+        thompson_per_step=thompson_returns(family, redraw=True),
         actions=actions.reshape(-1, 2),
         targets=jnp.asarray(np.round(value.targets, 5)),
     )
@@ -135,9 +145,7 @@ def _plain(oracle: SearchOracle) -> dict[str, Any]:
 def _read(family: SemiCircle | EscapeRoom, oracle: dict[str, Any]) -> SearchOracle:
     return SearchOracle(
         family=family,
-        bayes_optimal=tuple(oracle["bayes_optimal"]),
-        upper_bound=tuple(oracle["upper_bound"]),
-        known_task=tuple(oracle["known_task"]),
+        **{name: tuple(oracle[name]) for name in AGENTS},
         actions=jnp.asarray(oracle["actions"]),
         targets=jnp.asarray(oracle["targets"]),
     )
