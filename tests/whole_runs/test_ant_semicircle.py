@@ -138,10 +138,15 @@ def test_a_meta_agent_can_be_given_the_exact_posterior(tmp_path, capsys):
     assert "could not be made" not in page
 
 
-def test_half_cheetahs_logs_are_collected(tmp_path, capsys):
-    words = ("half-cheetah-vel", "--preset", "tiny", "--no-deterministic")
-    assert command("collect", *words, "--out", tmp_path / "run") == 0
-    assert "3 tasks × 4 rollouts" in capsys.readouterr().out
+def test_half_cheetah_runs_through_every_phase(tmp_path, capsys):
+    assert run_tiny(tmp_path / "run", domain="half-cheetah-vel") == 0
+    results = results_of(tmp_path / "run")
+    assert results["relabel"] == "none" and results["belief"].keys() == {
+        "frozen_return"
+    }
+    per_episode = results["return"]["per_episode"]
+    assert np.shape(per_episode) == (1, 2) and np.max(per_episode) < 0
+    assert "are not known here" in capsys.readouterr().out
     logs = Pipeline(preset("half-cheetah-vel", "tiny"), tmp_path / "run", Quiet()).logs
     assert logs.episodes.obs.shape == (3, 4, 2, 11, 18)
     speed, target = logs.episodes.obs[..., 1:, -1], np.asarray(logs.tasks)
