@@ -19,8 +19,6 @@ import numpy as np
 from gymnasium import spaces
 
 import borelax
-from borelax.agents.sac import SAC
-from borelax.relabel.rewards import RelabelRewards
 
 NEAR = 0.2
 """Distance to the prize within which a step pays."""
@@ -76,12 +74,12 @@ TASKS = borelax.GymTasks(
     reward=reward,
     starts=("fixed", "uniform"),
 )
-AGENT = SAC(hidden=(64, 64), lr=1e-3, decay_updates=10_000)
+AGENT = borelax.SAC(hidden=(64, 64), lr=1e-3, decay_updates=10_000)
 QUICK = borelax.preset("semicircle", "quick")  # of another point robot; made smaller
 EXPERIMENT = replace(
     QUICK,
     family=TASKS,
-    relabel=RelabelRewards(),
+    relabel=borelax.RelabelRewards(),
     collect=replace(QUICK.collect, num_tasks=16, iterations=20),
     belief=replace(QUICK.belief, updates=1_500, rollouts_per_update=32),
     meta=replace(QUICK.meta, rollouts_per_part=200, updates=10_000, agent=AGENT),

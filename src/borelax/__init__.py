@@ -7,10 +7,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from borelax.agents.dqn import DQN
+    from borelax.agents.sac import SAC
     from borelax.experiment import Experiment
     from borelax.logs import TaskLogs
     from borelax.pipeline import run
     from borelax.presets import preset
+    from borelax.relabel.policies import ReplayPolicies
+    from borelax.relabel.rewards import KeepAsIs, RelabelRewards
     from borelax.report.write import write_report
     from borelax.tasks.escape_room import EscapeRoom
     from borelax.tasks.family import TaskFamily, check_family
@@ -24,12 +28,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "DQN",
+    "SAC",
     "Box",
     "Discrete",
     "EscapeRoom",
     "Experiment",
     "Gridworld",
     "GymTasks",
+    "KeepAsIs",
+    "RelabelRewards",
+    "ReplayPolicies",
     "SemiCircle",
     "Spec",
     "TaskFamily",
@@ -44,12 +53,17 @@ __all__ = [
 ]
 
 _HOMES = {
+    "DQN": "borelax.agents.dqn",
+    "SAC": "borelax.agents.sac",
     "Box": "borelax.types",
     "Discrete": "borelax.types",
     "EscapeRoom": "borelax.tasks.escape_room",
     "Experiment": "borelax.experiment",
     "Gridworld": "borelax.tasks.gridworld",
     "GymTasks": "borelax.tasks.gym_tasks",
+    "KeepAsIs": "borelax.relabel.rewards",
+    "RelabelRewards": "borelax.relabel.rewards",
+    "ReplayPolicies": "borelax.relabel.policies",
     "SemiCircle": "borelax.tasks.semicircle",
     "Spec": "borelax.types",
     "TaskFamily": "borelax.tasks.family",
