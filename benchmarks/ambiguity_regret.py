@@ -43,6 +43,8 @@ MEASURED = {
     "cost_of_belief": "less than with the exact posterior, share of the optimum",
 }
 """What training cost, and how much of it the learned belief did."""
+DIAGNOSED = ("ambiguity", "pairs_ambiguous")
+"""What was said before: telling steps without a counterpart; the share of pairs."""
 
 
 @dataclass(frozen=True)
@@ -107,19 +109,24 @@ def main() -> None:
     parser.add_argument("--families", nargs="+", choices=families, default=families)
     arguments = parser.parse_args()
     chosen = [setting for setting in SETTINGS if setting.family in arguments.families]
-    rows = [measure(setting, arguments.out) for setting in chosen]
-    ambiguity = [row["ambiguity"] for row in rows]
+    summarise([measure(setting, arguments.out) for setting in chosen], arguments.out)
+
+
+def summarise(rows: list[dict], out: Path) -> None:
+    """Print and write all settings and their rank correlations, and draw them."""
     correlations = {
-        name: rank_correlation(ambiguity, [row[name] for row in rows])
-        for name in MEASURED
+        said: {name: correlation(rows, said, name) for name in MEASURED}
+        for said in DIAGNOSED
     }
     for row in rows:
-        values = " ".join(f"{row[name]:.3f}" for name in ("ambiguity", *MEASURED))
+        values = " ".join(f"{row[name]:.3f}" for name in (*DIAGNOSED, *MEASURED))
         print(f"{row['name']:40} {values}")
-    print(f"rank correlations over {len(rows)} settings: {correlations}")
-    summary = {"rank_correlation": correlations, "settings": rows}
-    write_json(arguments.out / "regret.json", summary)
-    draw(rows, correlations, arguments.out / "regret.png")
+    for said, found in correlations.items():
+        print(f"{said}, rank correlations over {len(rows)} settings: {found}")
+    write_json(
+        out / "regret.json", {"rank_correlation": correlations, "settings": rows}
+    )
+    draw(rows, correlations["ambiguity"], out / "regret.png")
 
 
 def measure(setting: Setting, out: Path) -> dict:
@@ -156,13 +163,22 @@ def results_of(pipeline: Pipeline) -> float:
     return results["fraction_of_bayes_optimal"]
 
 
-def rank_correlation(first: list[float], second: list[float]) -> float:
-    """Spearman's: the correlation of ranks; equal values share their mean rank."""
-    ranks = [_ranks(np.asarray(values)) for values in (first, second)]
-    return float(np.corrcoef(*ranks)[0, 1])
+def correlation(rows: list[dict], first: str, second: str) -> dict[str, float]:
+    """Spearman's over all settings, and of the ranks that each has in its own family.
+
+    The second does not ask whether one family is harder than another.
+    """
+    families = {row["family"] for row in rows}
+    pairs = np.array([[row[first], row[second]] for row in rows])
+    own = np.zeros_like(pairs)
+    for family in families:
+        mine = [row["family"] == family for row in rows]
+        own[mine] = (_ranks(pairs[mine]) - 0.5) / np.sum(mine)
+    ranks = {"over all": _ranks(pairs), "within families": own}
+    return {name: float(np.corrcoef(x.T)[0, 1]) for name, x in ranks.items()}
 
 
-def draw(rows: list[dict], correlations: dict[str, float], path: Path) -> None:
+def draw(rows: list[dict], correlations: dict[str, dict], path: Path) -> None:
     """One dot per setting: filled as logged, open if repaired."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -189,16 +205,18 @@ def draw(rows: list[dict], correlations: dict[str, float], path: Path) -> None:
                     )
         axes.set_xlabel("before training: telling steps without a counterpart")
         axes.set_ylabel(f"after training: {words}")
-        axes.set_title(f"rank correlation {correlations[name]:.2f}")
+        words = (f"{value:.2f} {over}" for over, value in correlations[name].items())
+        axes.set_title(f"rank correlation {', '.join(words)}", fontsize=9)
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].legend(frameon=False, fontsize=8)
     with atomic(path) as file:
         figure.savefig(file, format="png", dpi=150)
 
 
-def _ranks(values: np.ndarray) -> np.ndarray:
-    below = (values[None] < values[:, None]).sum(axis=1)
-    equal = (values[None] == values[:, None]).sum(axis=1)
+def _ranks(columns: np.ndarray) -> np.ndarray:
+    """Ranks from 1 on, of each column; equal values share their mean rank."""
+    below = (columns[None] < columns[:, None]).sum(axis=1)
+    equal = (columns[None] == columns[:, None]).sum(axis=1)
     return below + (equal + 1) / 2
 
 

@@ -1,0 +1,57 @@
+"""The benchmark of the diagnosis: its settings are valid, its correlations right."""
+
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    return runpy.run_path(str(ROOT / "benchmarks" / "ambiguity_regret.py"))
+
+
+def test_every_setting_is_an_experiment_of_its_own(benchmark):
+    settings = benchmark["SETTINGS"]
+    assert len({setting.name for setting in settings}) == len(settings) >= 12
+    for setting in settings:
+        experiment = setting.experiment()
+        assert experiment.relabel.name == setting.relabel
+        assert experiment.collect.iterations == setting.iterations
+        assert experiment.collect.start == setting.start
+    kinds = {(setting.family, setting.relabel == "none") for setting in settings}
+    assert len(kinds) == 2 * len({setting.family for setting in settings})
+
+
+def rows_of(family: str, *values: tuple[float, float]) -> list[dict]:
+    names = ("ambiguity", "pairs_ambiguous", "regret", "cost_of_belief")
+    return [
+        {"name": family, "family": family, "relabel": "none"}
+        | dict(zip(names, (said, said, cost, -cost), strict=True))
+        for said, cost in values
+    ]
+
+
+def test_families_may_differ_without_hiding_what_holds_within_them(
+    benchmark, tmp_path, capsys
+):
+    easy = rows_of("wind", (0.8, 0.01), (0.9, 0.02), (0.95, 0.03))
+    hard = rows_of("semicircle", (0.0, 0.5), (0.1, 0.6))
+    found = benchmark["correlation"](easy + hard, "ambiguity", "regret")
+    assert found["within families"] == pytest.approx(1)
+    assert found["over all"] == pytest.approx(-0.5)
+    benchmark["summarise"](easy + hard, tmp_path)
+    summary = json.loads((tmp_path / "regret.json").read_text())
+    within = summary["rank_correlation"]["ambiguity"]["cost_of_belief"]
+    assert within["within families"] == pytest.approx(-1)
+    assert (tmp_path / "regret.png").stat().st_size > 10_000
+    assert "over 5 settings" in capsys.readouterr().out
+
+
+def test_equal_values_share_their_rank(benchmark):
+    rows = rows_of("wind", (0.0, 0.1), (0.0, 0.1), (1.0, 0.5), (1.0, 0.5))
+    found = benchmark["correlation"](rows, "ambiguity", "regret")
+    assert found == {"over all": pytest.approx(1), "within families": pytest.approx(1)}
