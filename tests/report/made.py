@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from borelax.report.frames import Frame
+from borelax.report.frames import CELLS_OF_PLANE, Frame
 from borelax.report.page import Pictures
 from borelax.report.run_data import RunData, read_run
 from borelax.report.scenes import Scenes
@@ -59,6 +59,25 @@ def plane_scenes() -> Scenes:
         exact=belief[..., ::-1],
         chosen=np.zeros(1, int),
         num_tested=1_000,
+    )
+
+
+def ant_scenes(seeds: int = 1) -> Scenes:
+    """As many numbers as the page of an Ant run has, all of them different."""
+    rng = np.random.default_rng(0)
+    episodes, horizon, columns, rows = 2, 200, *CELLS_OF_PLANE
+    moments = (seeds, 6, episodes * horizon + 1, columns * rows)
+    return replace(
+        plane_scenes(),
+        frame=Frame("plane", (-1.6, -0.8), (1.6, 1.6), CELLS_OF_PLANE, "reward"),
+        labels=tuple(f"goal at {angle}°" for angle in range(6)),
+        goals=rng.normal(size=(6, 2)),
+        place=rng.normal(size=(seeds, 6, episodes, horizon + 1, 2)),
+        reward=rng.normal(size=(seeds, 6, episodes, horizon)).astype(np.float32),
+        learned=rng.random(moments, np.float32),
+        exact=rng.random(moments, np.float32),
+        chosen=np.arange(6),
+        num_seeds=seeds,
     )
 
 

@@ -1,5 +1,7 @@
 """Laws of the page: in a real browser, with fixed scenes, and with things missing."""
 
+import base64
+import json
 import re
 import time
 from dataclasses import replace
@@ -9,10 +11,11 @@ import numpy as np
 import pytest
 
 from borelax.report.page import Pictures, document, page
-from borelax.report.player import pack, player_html
+from borelax.report.player import Shown, fitted, pack, player_html, shown_words
 from borelax.report.run_data import Problems
 from tests.report.chromium import browser, chromium
 from tests.report.made import (
+    ant_scenes,
     bare_run,
     grid_scenes,
     pictures,
@@ -243,11 +246,57 @@ def test_what_fails_is_named_on_the_page(tmp_path):
     assert problems == ["A picture could not be made: division by zero"]
 
 
-def test_packing_leaves_out_seeds_before_it_grows_too_large():
-    scenes = grid_scenes(seeds=3)
-    assert len(pack(scenes)["reward"]) == 3
-    assert len(pack(scenes, most_bytes=10)["reward"]) == 1
-    assert np.shape(pack(scenes)["learned"]) == (3, 2)
+@pytest.mark.parametrize(
+    ("most_bytes", "shown", "words"),
+    [
+        (20e6, Shown(2, (0, 1, 2, 3, 4, 5)), "6 of 1,000 test tasks, 2 of 2 seeds."),
+        (6e6, Shown(1, (0, 1, 2, 3, 4, 5)), "6 of 1,000 test tasks, 1 of 2 seeds."),
+        (2e6, Shown(1, (0, 4)), "2 of 1,000 test tasks, 1 of 2 seeds."),
+        (1e6, Shown(1, (4,)), "1 of 1,000 test tasks, 1 of 2 seeds."),
+        (3e5, Shown(1, (4,), 4), "2 seeds, the belief once in 4 steps, and in between"),
+    ],
+)
+def test_a_player_keeps_to_its_size_and_says_what_it_left_out(most_bytes, shown, words):
+    scenes = ant_scenes(seeds=2)
+    found, data = fitted(scenes, int(most_bytes), task=4)
+    assert found == shown and words in shown_words(scenes, shown)
+    assert len(data) <= most_bytes
+    assert len(player_html(scenes, "a", int(most_bytes), 4)) <= most_bytes + 4_000
+
+
+def test_what_fits_in_no_way_is_refused():
+    with pytest.raises(ValueError, match="too long for a page"):
+        fitted(ant_scenes(), 10_000, task=0)
+
+
+def test_packing_keeps_places_and_rewards_of_every_step():
+    scenes = ant_scenes()
+    packed = pack(scenes, Shown(1, (3, 5), every=8), task=5)
+    np.testing.assert_allclose(packed["reward"], scenes.reward[:, [3, 5]], atol=1e-4)
+    np.testing.assert_allclose(packed["place"], scenes.place[:, [3, 5]], atol=1e-3)
+    shades = np.frombuffer(base64.b64decode(packed["learned"][0][1]), np.uint8)
+    kept = scenes.learned[0, 5, ::8].ravel()
+    np.testing.assert_allclose(shades / 255, kept, atol=0.003)
+
+
+def test_a_thinned_player_shows_the_latest_belief_and_says_so(opened, tmp_path):
+    scenes = grid_scenes()
+    learned = np.zeros_like(scenes.learned)
+    learned[..., 2] = np.linspace(0, 1, 7)
+    scenes = replace(scenes, learned=learned, exact=learned)
+    everything, data = fitted(scenes, 10_000, task=0)
+    whole = player_html(scenes, "a", 10_000, 0)
+    thin = json.dumps(pack(scenes, Shown(1, (0,), every=4), 0))
+    path = tmp_path / "page.html"
+    path.write_text(document("t", whole.replace(data, thin)), "utf-8")
+    assert everything.every == 1
+    opened.errors.clear()
+    opened.open(path)
+    opened.eval("document.querySelector('.time').focus()")
+    opened.press(*END)  # step 6: the latest belief is that of step 4
+    assert "learned belief 67 %" in readout(opened)
+    assert "The belief of 2 steps ago" in readout(opened)
+    assert opened.errors == []
 
 
 def test_equal_scenes_give_equal_pages():

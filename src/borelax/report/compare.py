@@ -5,6 +5,7 @@ show the same task and move together.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 
@@ -60,11 +61,12 @@ def draw_all(runs: Sequence[RunData]) -> list[Pictures]:
 def comparison(runs: Sequence[RunData], pictures: Sequence[Pictures]) -> str:
     """The whole page."""
     names = names_of(runs)
+    players = _players(runs, names, pictures)  # first: what fails is named above them
     sections = [
         f"<h1>{len(runs)} runs side by side</h1>",
         _table(runs, names),
         "".join(missing(run) for run in runs),
-        _players(runs, names, pictures),
+        players,
         _returns(runs, names, pictures),
         _paths(names, pictures),
         _curves(runs, names),
@@ -113,10 +115,10 @@ def _players(
     parts = []
     for run, name, found in zip(runs, names, pictures, strict=True):
         if found.scenes is not None:
-            first = task if _same(runs[0], run) else None
-            player = player_html(found.scenes, name, each, first)
             parts.append(f"<div><h3>{escape(name)}: {escape(facts.logs(run))}</h3>")
-            parts.append(f"{player}</div>")
+            first = task if _same(runs[0], run) else None
+            make = partial(player_html, found.scenes, name, each, first)
+            parts.append(f"{run.problems.attempt('The player', make) or ''}</div>")
     return (
         "<h2>The same task, side by side</h2>"
         '<p><label><input type="checkbox" class="together" checked> move together'

@@ -148,20 +148,19 @@ def strip_caption(scenes: Scenes, task: int) -> str:
 
 
 def player_caption(scenes: Scenes) -> str:
-    """How to use the player, and what there is to choose from."""
-    tasks, tested = len(scenes.labels), scenes.num_tested
-    some = f"{tasks} of the {tested:,} test tasks, from the worst return to the best"
-    which = "All test tasks" if tasks == tested else some
-    bright = ""
+    """How to use the player."""
+    order = bright = ""
+    if len(scenes.labels) < scenes.num_tested:
+        order = " Tasks are listed from the worst return to the best."
     if scenes.frame.kind == "plane" and scenes.learned is not None:
         bright = (
             " Where the learned belief is bright matters more than how bright: it "
             "learned from agents that went where they were paid."
         )
     return (
-        f"{which}. Move the slider, by pointer or with the arrow keys, or press Play. "
+        "Move the slider, by pointer or with the arrow keys, or press Play. "
         "Thin orange: earlier episodes. Bars: the reward of every step; a click goes "
-        f"there.{bright}"
+        f"there.{order}{bright}"
     )
 
 

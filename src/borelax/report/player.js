@@ -160,9 +160,9 @@ class Player {
     this.find = (name) => root.querySelector(`.${name}`);
     this.slider = this.find("time");
     this.slider.max = this.moments - 1;
-    this.fill(this.find("task"), this.data.labels, this.data.task);
-    const seeds = rewards.map((_, i) => `${i + 1}`);
-    this.fill(this.find("seed"), seeds, 0);
+    this.fill(this.find("task"), this.data.labels, this.data.tasks, this.data.task);
+    const seeds = rewards.map((_, i) => i);
+    this.fill(this.find("seed"), seeds.map((i) => `${i + 1}`), seeds, 0);
     const second = this.find("second");
     const winds = this.data.kind === "winds";
     this.worlds = [new World(this.find("first"), this.data)];
@@ -173,8 +173,9 @@ class Player {
     this.choose();
   }
 
-  fill(select, names, chosen) {
-    names.forEach((name, i) => select.add(new Option(name, i, i === chosen, i === chosen)));
+  fill(select, names, values, chosen) {
+    names.forEach((name, i) => select.add(new Option(name, values[i])));
+    select.value = chosen;
     select.closest("label").hidden = names.length < 2;
   }
 
@@ -231,14 +232,15 @@ class Player {
   }
 
   take(name, value) {
-    if (Number(value) >= this.find(name).options.length) return;
-    this.find(name).value = value;
+    const select = this.find(name);
+    if (![...select.options].some((option) => option.value === value)) return;
+    select.value = value;
     this.choose();
   }
 
   choose() {
-    this.seed = Number(this.find("seed").value);
-    this.task = Number(this.find("task").value);
+    this.seed = this.find("seed").selectedIndex;
+    this.task = this.find("task").selectedIndex;
     this.rewards = this.data.reward[this.seed][this.task];
     this.places = this.data.place[this.seed][this.task];
     this.shades = this.maps.map((map) => bytesOf(map[this.seed][this.task]));
@@ -275,7 +277,8 @@ class Player {
     const moment = this.moment();
     const episode = Math.floor(moment / (this.horizon + 1));
     const step = moment % (this.horizon + 1);
-    const time = episode * this.horizon + step;
+    const steps = episode * this.horizon + step;
+    const time = Math.floor(steps / this.data.every); // of the latest belief there is
     this.worlds.forEach((world, i) => {
       if (this.shades[i]) world.showBelief(this.shadesAt(i, time));
       world.showWay(this.places, episode, step);
@@ -286,9 +289,11 @@ class Player {
     this.cursor.setAttribute("x", (moment * 600) / this.moments);
     const when = `Episode ${episode + 1} of ${this.rewards.length}, step ${step} of ${this.horizon}`;
     this.slider.setAttribute("aria-valuetext", when);
-    this.find("readout").textContent = `${when}. ${this.paid(episode, step)} ${this.says(time, believed)}`;
+    const late = steps % this.data.every;
+    const says = this.says(time, believed) + (late ? ` (The belief of ${late} steps ago.)` : "");
+    this.find("readout").textContent = `${when}. ${this.paid(episode, step)} ${says}`;
     for (const svg of this.root.querySelectorAll(".world")) {
-      svg.setAttribute("aria-label", `${when}: the agent's path and its belief. ${this.says(time, believed)}`);
+      svg.setAttribute("aria-label", `${when}: the agent's path and its belief. ${says}`);
     }
   }
 
