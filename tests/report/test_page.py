@@ -157,6 +157,45 @@ def test_every_kind_of_world_is_played(opened, tmp_path, scenes, said):
     assert opened.errors == []
 
 
+@pytest.mark.parametrize(
+    "scenes", [grid_scenes(), wind_scenes()], ids=["cells", "winds"]
+)
+def test_what_is_not_a_number_is_said_and_breaks_nothing(opened, tmp_path, scenes):
+    reward, place, learned = (
+        np.array(x) for x in (scenes.reward, scenes.place, scenes.learned)
+    )
+    reward[0, 0, 0, 1], place[0, 0, 0, 2], learned[0, 0, 2] = np.nan, np.inf, np.nan
+    broken = replace(scenes, reward=reward, place=place, learned=learned)
+    text = page(bare_run(tmp_path / "run"), pictures(broken))
+    assert "The player could not" not in text and "Paths could not" not in text
+    assert not re.search(r"\bnan\b", text.lower())
+    path = tmp_path / "page.html"
+    path.write_text(text, "utf-8")
+    opened.errors.clear()
+    opened.open(path)
+    opened.eval("document.querySelector('.time').focus()")
+    opened.press(*RIGHT)
+    assert "not a number" not in readout(opened)
+    opened.press(*RIGHT)
+    told = readout(opened)
+    assert "Reward not a number; return so far not a number." in told
+    assert re.search(r"(learned belief|Believed wind \() ?not a number", told)
+    assert opened.eval("document.querySelectorAll('.rewards .bar').length") == 5
+    opened.press(*RIGHT)
+    assert "Reward 1.00; return so far not a number." in readout(opened)
+    drawn = opened.eval("[...document.querySelectorAll('svg')].map(s => s.outerHTML)")
+    assert not any("NaN" in svg for svg in drawn)
+    assert opened.errors == []
+
+
+def test_a_verdict_that_fails_takes_no_heading_with_it(tmp_path):
+    run = bare_run(tmp_path / "run")
+    object.__setattr__(run, "results", {"domain": "wind"})
+    text = page(run, Pictures())
+    assert "The verdict could not be made" in text
+    assert text.count("<h1>") == 1 and "<h1>Wind: reach a place" in text
+
+
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, False), (390, True)])
 def test_the_page_fits_asks_for_nothing_and_follows_the_theme(
     shown, tmp_path, width, dark
@@ -276,13 +315,13 @@ def test_packing_keeps_places_and_rewards_of_every_step():
     np.testing.assert_allclose(packed["place"], scenes.place[:, [3, 5]], atol=1e-3)
     shades = np.frombuffer(base64.b64decode(packed["learned"][0][1]), np.uint8)
     kept = scenes.learned[0, 5, ::8].ravel()
-    np.testing.assert_allclose(shades / 255, kept, atol=0.003)
+    np.testing.assert_allclose(shades / 254, kept, atol=0.003)
 
 
 def test_a_thinned_player_shows_the_latest_belief_and_says_so(opened, tmp_path):
     scenes = grid_scenes()
     learned = np.zeros_like(scenes.learned)
-    learned[..., 2] = np.linspace(0, 1, 7)
+    learned[..., 2] = [0, 0, 0, 0, 0.25, 1, 1]
     scenes = replace(scenes, learned=learned, exact=learned)
     everything, data = fitted(scenes, 10_000, task=0)
     whole = player_html(scenes, "a", 10_000, 0)
@@ -294,7 +333,7 @@ def test_a_thinned_player_shows_the_latest_belief_and_says_so(opened, tmp_path):
     opened.open(path)
     opened.eval("document.querySelector('.time').focus()")
     opened.press(*END)  # step 6: the latest belief is that of step 4
-    assert "learned belief 67 %" in readout(opened)
+    assert "learned belief 25 %" in readout(opened)
     assert "The belief of 2 steps ago" in readout(opened)
     assert opened.errors == []
 

@@ -39,6 +39,7 @@ class Pictures:
 def page(run: RunData, pictures: Pictures) -> str:
     """The whole page."""
     make = run.problems.attempt
+    heading = f"<h1>{escape(facts.title(run))}</h1>"
     sections = [
         make("The verdict", lambda: verdict(run)),
         make("The player", lambda: search_section(run, pictures)),
@@ -47,8 +48,8 @@ def page(run: RunData, pictures: Pictures) -> str:
         make("Learning curves", lambda: curves_section(run)),
         make("What was run", lambda: facts.facts_section(run)),
     ]
-    body = [part for part in sections if part]
-    body.insert(1, missing(run))  # after the verdict, once all has been tried
+    first, *rest = (part or "" for part in sections)
+    body = [heading, first, missing(run), *rest]  # once all has been tried
     return document(facts.title(run), "".join(body))
 
 
@@ -68,9 +69,7 @@ def document(title: str, body: str) -> str:
 
 def verdict(run: RunData) -> str:
     """What came out, first: return, share of the oracle, seconds."""
-    head = (
-        f"<h1>{escape(facts.title(run))}</h1><p class='sub'>{facts.subtitle(run)}</p>"
-    )
+    head = f"<p class='sub'>{facts.subtitle(run)}</p>"
     if run.results is None:
         return head + f'<p class="missing">{facts.unfinished(run)}</p>'
     boxes = "".join(

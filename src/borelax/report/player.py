@@ -63,7 +63,8 @@ def fitted(scenes: Scenes, most_bytes: int, task: int) -> tuple[Shown, str]:
     Seeds are left out first, then tasks other than ``task``, then beliefs.
     """
     for shown in _ever_less(scenes, task):
-        data = json.dumps(pack(scenes, shown, task), separators=(",", ":"))
+        packed = pack(scenes, shown, task)
+        data = json.dumps(packed, separators=(",", ":"), allow_nan=False)
         data = data.replace("<", "\\u003c")
         if len(data) <= most_bytes:
             return shown, data
@@ -127,15 +128,25 @@ def _ever_less(scenes: Scenes, task: int) -> Iterator[Shown]:
 
 
 def _rounded(values: np.ndarray, digits: int) -> list[Any]:
-    """Short numbers: of float64, since a rounded float32 is long again as text."""
-    return np.round(values.astype(float), digits).tolist()
+    """Short numbers; None where a value is not one.
+
+    Of float64, since a rounded float32 is long again as text.
+    """
+    short = np.round(values.astype(float), digits)
+    plain = short.astype(object)
+    plain[~np.isfinite(short)] = None
+    return plain.tolist()
 
 
 def _bytes(values: np.ndarray, kind: str) -> str:
-    """One byte per number of [0, 1]; of cells its root, so that small chances count."""
-    shades = np.sqrt(np.clip(values, 0, 1)) if kind == "cells" else values
-    whole = np.round(255 * np.nan_to_num(np.clip(shades, 0, 1))).astype(np.uint8)
-    return base64.b64encode(whole.tobytes()).decode()
+    """One byte per number of [0, 1]: 0 to 254, and 255 where a value is not one.
+
+    Of cells its root, so that small chances count.
+    """
+    shades = np.clip(values, 0, 1)
+    shades = np.sqrt(shades) if kind == "cells" else shades
+    whole = np.where(np.isfinite(values), np.round(254 * shades), 255)
+    return base64.b64encode(whole.astype(np.uint8).tobytes()).decode()
 
 
 def _legend(scenes: Scenes) -> str:
