@@ -5,7 +5,6 @@ import pytest
 from borelax.report.compare import comparison, names_of
 from borelax.report.page import Pictures, document
 from borelax.report.player import player_html
-from tests.report.chromium import browser, chromium
 from tests.report.made import ant_scenes, bare_run, grid_scenes, pictures
 from tests.tiny_run import command, copy_finished, finished
 
@@ -16,16 +15,6 @@ SIZES = (("some", 3_000_000), ("all", 6_000_000))
 def runs(tmp_path):
     rows = [{"done": 1, "q_mean": [1.0]}, {"done": 2, "q_mean": [None]}]
     return [bare_run(tmp_path / name, rows) for name in ("mit ☃", "<ohne>")]
-
-
-@pytest.fixture(scope="module")
-def opened():
-    """One browser for all tests of this file."""
-    program = chromium()
-    if program is None:
-        pytest.skip("no Chromium on this machine: install the package `chromium`")
-    with browser(program) as tab:
-        yield tab
 
 
 def test_players_move_together(runs, opened, tmp_path):
