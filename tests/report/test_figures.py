@@ -10,6 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from borelax.ambiguity.diagnose import Diagnose, Material
+from borelax.logs import TaskLogs
+from borelax.progress import Quiet
+from borelax.report.diagnosis_figure import draw_diagnosis
 from borelax.report.drawing import draw_moment, new_figure
 from borelax.report.film import MOST_FRAMES, film, film_moments
 from borelax.report.paper import (
@@ -29,6 +33,7 @@ from borelax.report.scene_svg import (
     telling_task,
 )
 from borelax.report.svg import Bar, Series, bar_chart, line_chart, number, spread, ticks
+from tests.ambiguity.two_rooms import VISITORS
 from tests.report.made import (
     bare_run,
     grid_scenes,
@@ -61,6 +66,18 @@ def test_equal_arrays_give_equal_bytes(kind):
     for data in first.values():
         assert data.startswith(b"%PDF" if kind == "pdf" else b"<?xml")
         assert b"CreationDate" not in data and b"dc:date" not in data
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
+def test_equal_diagnoses_give_equal_bytes(kind, tmp_path):
+    material = Material(TaskLogs(None, VISITORS))
+    diagnosis = Diagnose(asked=40, compared=120)(material, Quiet())
+    paths = [tmp_path / f"{name}.{kind}" for name in "ab"]
+    for path in paths:
+        draw_diagnosis(diagnosis, path)
+    first, second = (path.read_bytes() for path in paths)
+    assert first == second
+    assert b"CreationDate" not in first and b"dc:date" not in first
 
 
 def test_a_wind_is_drawn_as_believed_beside_the_true_one():
