@@ -79,7 +79,7 @@ def episodes(runs: list[RunData], pictures: list[Pictures]) -> list[Series]:
     name = (
         "Bayes-optimal" if runs[0].results["oracle"]["exact"] else "best known search"
     )
-    return [*series, Series(name, np.arange(1.0, len(best) + 1), best, 6, dashed=True)]
+    return [*series, Series(name, np.arange(1.0, len(best) + 1), best, 6)]
 
 
 def distance_figure(runs: list[RunData], pictures: list[Pictures]) -> bytes:

@@ -222,7 +222,12 @@ def _differences(runs: Sequence[RunData], names: list[str]) -> str:
 
 
 def _key(entries: list[tuple[str, int]]) -> str:
-    items = [f'<li><i class="c{c}"></i>{escape(name)}</li>' for name, c in entries]
+    """Which line is which run's: by colour and by dashes."""
+    items = [
+        '<li><svg viewBox="0 0 40 6" aria-hidden="true"><line x2="40" y1="3" y2="3" '
+        f'class="line c{colour}"/></svg>{escape(name)}</li>'
+        for name, colour in entries
+    ]
     return f'<ul class="key">{"".join(items)}</ul>'
 
 
