@@ -1,10 +1,14 @@
 """Laws of the page that puts runs side by side."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from borelax.report.compare import comparison, names_of
 from borelax.report.page import Pictures, document
 from borelax.report.player import player_html
+from borelax.report.run_data import read_run
 from tests.report.made import ant_scenes, bare_run, grid_scenes, pictures
 from tests.tiny_run import command, copy_finished, finished
 
@@ -83,6 +87,16 @@ def test_the_command_writes_what_differs(tmp_path, capsys):
     assert capsys.readouterr().out == f"Comparison: {out}\n"
     text = out.read_text("utf-8")
     assert "no results yet" in text and "Nothing in the settings" in text
+
+
+def test_the_best_agent_and_the_end_of_training_are_marked():
+    runs = [read_run(finished())] * 2
+    text = comparison(runs, [pictures(grid_scenes())] * 2)
+    assert "Bayes-optimal: Mean return by episode: 4.0, 11.1, 11.1, 11.1." in text
+    assert 'class="line c6"' in text and "Right of the dashed line" not in text
+    longer = replace(pictures(grid_scenes()), further=np.ones((1, 8)))
+    text = comparison(runs, [longer] * 2)
+    assert text.count('<line class="edge"') == 1 and "Right of the dashed line" in text
 
 
 @pytest.mark.parametrize("words", [[], ["only-one"]])

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from borelax.report.meanings import METRICS
 from borelax.report.run_data import Curve, read_run, thinned
 from borelax.report.scenes import choose_tasks, make_scenes
 from borelax.report.trained import Trained
+from borelax.report.yardstick import best_by_episode
 from borelax.tasks.gridworld import Gridworld
 from borelax.tasks.half_cheetah_vel import HalfCheetahVel
 from tests.tiny_run import command, compiled_quickly, copy_finished, finished, run_tiny
@@ -39,6 +41,8 @@ def test_a_whole_run_is_on_one_small_page(tmp_path, quick, domain):
     for heading in ("Search, then return", "How good is it?", "Learning curves"):
         assert heading in text
     assert f"borelax run {domain} --preset tiny" in text
+    best = {"gridworld": "Bayes-optimal", "semicircle": "best known search"}[domain]
+    assert f"Grey: {best}, expected over all tasks." in text
 
 
 @pytest.mark.parametrize("domain", ["gridworld", "semicircle"])
@@ -58,6 +62,27 @@ def test_scenes_are_the_rollouts_of_the_test(quick, domain):
         assert scenes.reward.sum(-1).mean(1) == pytest.approx(np.array(returns))
     further = write.returns_of(trained.further())
     assert further.shape[1] > run.experiment.family.episodes
+
+
+def test_the_best_agents_episodes_add_up_to_its_return():
+    for domain in ("gridworld", "semicircle"):
+        run = read_run(finished(domain))
+        best, known = best_by_episode(run), run.results["oracle"]["bayes_optimal"]
+        assert best.values.sum() == pytest.approx(known, rel=1e-6)
+
+
+def test_the_best_agent_is_not_searched_for():
+    run = read_run(finished())
+    single = {"per_episode": [[1.0]]}
+    oracle = {"bayes_optimal": 16.7, "exact": True}
+    other = replace(run.experiment, family=Gridworld(size=6))
+    results = {"return": single, "oracle": oracle}
+    assert best_by_episode(replace(run, experiment=other)) is None
+    line = best_by_episode(replace(run, experiment=other, results=results))
+    assert line.values.tolist() == [[16.7]]
+    unknown = results | {"oracle": oracle | {"bayes_optimal": None}}
+    run = replace(run, experiment=None, results=unknown)
+    assert best_by_episode(run) is None
 
 
 def test_a_run_ends_with_the_path_of_its_report(tmp_path, capsys):

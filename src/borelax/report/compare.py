@@ -22,6 +22,7 @@ from borelax.report.run_data import RunData, read_run, thinned
 from borelax.report.scene_svg import paths, telling_task
 from borelax.report.svg import Bar, Series, bar_chart, line_chart
 from borelax.report.write import draw
+from borelax.report.yardstick import best_by_episode
 
 COLOURS = 6
 """Runs that can be told apart; a page takes no more."""
@@ -61,18 +62,16 @@ def draw_all(runs: Sequence[RunData]) -> list[Pictures]:
 def comparison(runs: Sequence[RunData], pictures: Sequence[Pictures]) -> str:
     """The whole page."""
     names = names_of(runs)
-    players = _players(runs, names, pictures)  # first: what fails is named above them
     sections = [
-        f"<h1>{len(runs)} runs side by side</h1>",
-        _table(runs, names),
-        "".join(missing(run) for run in runs),
-        players,
+        _players(runs, names, pictures),
         _returns(runs, names, pictures),
         _paths(names, pictures),
         _curves(runs, names),
         _differences(runs, names),
     ]
-    return document("borelax: runs side by side", "".join(sections))
+    head = f"<h1>{len(runs)} runs side by side</h1>{_table(runs, names)}"
+    failed = "".join(missing(run) for run in runs)  # once all has been tried
+    return document("borelax: runs side by side", head + failed + "".join(sections))
 
 
 def names_of(runs: Sequence[RunData]) -> list[str]:
@@ -162,8 +161,12 @@ def _returns(
             episodes = np.arange(1.0, further.shape[1] + 1)
             series.append(Series(name, episodes, further.T, i))
     first = runs[0]
-    if first.results is not None and all(_same(first, run) for run in runs):
-        bars += [bar for bar in facts.bars(first.results) if "borelax" not in bar.name]
+    if all(_same(first, run) for run in runs):
+        if first.results is not None:
+            oracles = facts.bars(first.results)
+            bars += [bar for bar in oracles if "borelax" not in bar.name]
+        best = best_by_episode(first)
+        series += [best] if series and best is not None else []
     bars.sort(key=lambda bar: -bar.value)
     figures = []
     if bars:
@@ -172,11 +175,24 @@ def _returns(
             figure(svg, "Return on the test's tasks, all episodes together.")
         )
     if series:
-        words = "; ".join(f"{s.name}: {facts.by_episode(s.values)}" for s in series)
-        svg = line_chart(series, x_label="episode", described=words, dots=True)
-        figures.append(figure(svg, "Return of each episode, more than trained on."))
+        figures.append(_by_episode(runs, series))
     key = _key([(s.name, s.colour) for s in series])
     return f'<h2>Returns</h2>{key}<div class="row pair">{"".join(figures)}</div>'
+
+
+def _by_episode(runs: Sequence[RunData], series: Sequence[Series]) -> str:
+    """Return against episode; marked where training ends, if all end there."""
+    caption = "Return of each episode."
+    trained = {facts.episodes_of(run) for run in runs}
+    boundary = None
+    if len(trained) == 1 and 0 < max(trained) < max(len(s.x) for s in series):
+        boundary = max(trained) + 0.5
+        caption += " Right of the dashed line: more episodes than trained on."
+    words = "; ".join(f"{s.name}: {facts.by_episode(s.values)}" for s in series)
+    svg = line_chart(
+        series, x_label="episode", described=words, dots=True, boundary=boundary
+    )
+    return figure(svg, caption)
 
 
 def _curves(runs: Sequence[RunData], names: list[str]) -> str:

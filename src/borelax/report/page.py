@@ -18,6 +18,7 @@ from borelax.report.run_data import RunData, thinned
 from borelax.report.scene_svg import belief_strip, paths, telling_task
 from borelax.report.scenes import Scenes
 from borelax.report.svg import Series, bar_chart, line_chart
+from borelax.report.yardstick import best_by_episode
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,11 @@ def adaptation(run: RunData, pictures: Pictures) -> str:
     if not series:
         return ""
     words = facts.by_episode(series[0].values)
+    best = best_by_episode(run)
+    if best is not None:
+        series.append(best)
+        numbers = facts.by_episode(best.values)
+        words += f" Grey: {best.name}, expected over all tasks. {numbers}"
     beyond = trained + 0.5 if trained and len(series[0].x) > trained else None
     svg = line_chart(
         series, x_label="episode", described=words, dots=True, boundary=beyond

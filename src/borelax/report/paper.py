@@ -27,6 +27,7 @@ from borelax.report.scene_svg import moments_of, telling_task
 from borelax.report.scenes import Scenes
 from borelax.report.svg import Series
 from borelax.report.write import draw
+from borelax.report.yardstick import best_by_episode
 
 KINDS = ("svg", "pdf")
 
@@ -69,9 +70,9 @@ def figures(run: RunData, pictures: Pictures) -> dict[str, Callable[[str], bytes
         made["returns"] = lambda kind: bars_figure(facts.bars(results), kind)
     further = pictures.further
     if further is not None:
-        trained = facts.episodes_of(run)
         episodes = np.arange(1.0, further.shape[1] + 1)
-        series = [Series("borelax", episodes, further.T)]
+        lines = [Series("borelax", episodes, further.T), best_by_episode(run)]
+        series, trained = [s for s in lines if s is not None], facts.episodes_of(run)
         made["episodes"] = lambda kind: episodes_figure(series, trained, kind)
     if run.curves:
         made["curves"] = lambda kind: curves_figure(run, kind)
