@@ -83,7 +83,7 @@ def ant_scenes(seeds: int = 1) -> Scenes:
 
 def ring_scenes() -> Scenes:
     """One room whose door is to the right; the wall has four parts."""
-    frame = Frame("ring", (-1.5, -1.5), (1.5, 1.5), (4, 1), "chance of an open wall")
+    frame = Frame("ring", (-2.5, -1.3), (2.5, 2.7), (4, 1), "how far through")
     belief = np.tile([1.0, 0.5, 0.0, 0.25], (1, 1, 7, 1))
     way = np.stack([np.linspace(0, 1.2, 4), np.full(4, 0.1)], -1)
     return replace(

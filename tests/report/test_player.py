@@ -112,7 +112,7 @@ def test_task_and_seed_are_chosen(shown):
         (plane_scenes(), "Reward expected at the true goal: learned belief 0."),
         (
             ring_scenes(),
-            "true door is open: learned belief 100 %, exact posterior 100 %",
+            "through the true door a step is expected to lead: learned belief 100 %",
         ),
         (wind_scenes(), "Believed wind (0.040, −0.020), true wind (0.040, −0.020)."),
     ],

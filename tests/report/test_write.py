@@ -19,6 +19,7 @@ from borelax.report.run_data import Curve, read_run, thinned
 from borelax.report.scenes import choose_tasks, make_scenes
 from borelax.report.trained import Trained
 from borelax.report.yardstick import best_by_episode
+from borelax.tasks.escape_room import EscapeRoom
 from borelax.tasks.gridworld import Gridworld
 from borelax.tasks.half_cheetah_vel import HalfCheetahVel
 from tests.tiny_run import command, compiled_quickly, copy_finished, finished, run_tiny
@@ -191,6 +192,12 @@ def test_what_cannot_be_drawn_says_why():
         frame_of(Gridworld(size=21))
     with pytest.raises(ValueError, match="only its speed"):
         frame_of(HalfCheetahVel())
+
+
+def test_who_leaves_a_room_by_any_door_stays_in_the_picture_for_a_while():
+    frame, doors = frame_of(EscapeRoom()), np.linspace(0, np.pi, 37)
+    places = 2.0 * np.stack([np.cos(doors), np.sin(doors)], -1)  # as far as the centre
+    assert (places > frame.low).all() and (places < frame.high).all()
 
 
 def test_spots_lie_where_they_are_drawn():

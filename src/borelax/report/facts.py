@@ -134,16 +134,18 @@ def strip_caption(scenes: Scenes, task: int) -> str:
     belief = "exact posterior" if scenes.learned is None else "learned belief"
     found = first_find(scenes, 0, task)
     horizon = scenes.reward.shape[-1]
-    when = "The agent never finds it in this rollout."
+    kind, when = scenes.frame.kind, "The agent never finds it in this rollout."
     if found < scenes.reward[0, task].size:
         episode, step = divmod(found, horizon)
         when = f"It is found in episode {episode + 1}, step {step + 1}."
-    if scenes.frame.kind == "winds":
+    if kind == "winds":
         task_words = f"One test task, {scenes.labels[task]}"
         return f"{task_words}: the agent's path (orange) to the goal."
     return (
         f"One test task, {scenes.labels[task]} (star). Blue: the {belief}, "
         f"{scenes.frame.means}. Orange: the agent's path in this episode. {when}"
+        + " Any place outside pays, also beyond this picture."
+        * (kind == "ring")
     )
 
 

@@ -339,7 +339,7 @@ class Player {
     const names = [this.data.learned && "learned belief", this.data.exact && "exact posterior"];
     const parts = names.filter(Boolean).slice(0, this.worlds.length)
       .map((name, i) => `${name} ${this.data.kind === "plane" ? fixed(value(i), 2) : percent(value(i))}`);
-    const where = { cells: "Chance of the true goal", plane: "Reward expected at the true goal", ring: "Chance that the true door is open" };
+    const where = { cells: "Chance of the true goal", plane: "Reward expected at the true goal", ring: "How far through the true door a step is expected to lead" };
     return parts.length ? `${where[this.data.kind]}: ${parts.join(", ")}.` : "";
   }
 
