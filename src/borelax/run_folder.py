@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import equinox
 import jax
+import numpy
 
 import borelax
 from borelax import files, manifest, store
@@ -82,7 +84,8 @@ class RunFolder:
                 _refuse_change(folder, begun["settings"], self._of(phase), _REDO)
         self.seconds()  # damage is worth knowing before hours of work
         files.write_hashed_json(path / "experiment.json", self.experiment)
-        files.write_json(path / "environment.json", environment())
+        engine = {} if self.engine is None else {"engine": self.engine}
+        files.write_json(path / "environment.json", environment() | engine)
 
     def folder(self, phase: str) -> Path:
         """The folder of a phase."""
@@ -194,6 +197,8 @@ def environment() -> dict[str, Any]:
     return {
         "borelax": borelax.__version__,
         "jax": jax.__version__,
+        "equinox": equinox.__version__,
+        "numpy": numpy.__version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "devices": [device.device_kind for device in jax.devices()],

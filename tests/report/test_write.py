@@ -1,6 +1,7 @@
 """Laws of reports on real (tiny) runs: written, whole, never in the way of a run."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,8 @@ import pytest
 from borelax.experiment import Experiment
 from borelax.options import parse_domain
 from borelax.presets import preset
-from borelax.report import write
-from borelax.report.again import command_of
+from borelax.report import facts, write
+from borelax.report.again import command_of, install_of
 from borelax.report.frames import Frame, frame_of, spots_of
 from borelax.report.meanings import METRICS
 from borelax.report.run_data import Curve, read_run, thinned
@@ -154,6 +155,32 @@ def test_the_command_on_the_page_makes_the_same_experiment(flags):
     experiment, _ = parse_domain("run", words)
     _, _, *again = command_of(experiment).split()
     assert parse_domain("run", again)[0] == experiment
+
+
+def test_the_page_says_how_to_install_and_whose_the_logs_are(tmp_path, quick):
+    assert install_of(preset("wind", "quick")) == "pip install borelax"
+    ant = install_of(preset("ant-semicircle", "quick"))
+    assert ant == "pip install 'borelax[mujoco]'"
+    folder = copy_finished(tmp_path, without=("[3-5]-*",))
+    text = write.write_report(folder).read_text("utf-8")
+    assert "pip install borelax\nborelax run" in text and "another run" not in text
+    for name in ("numpy", "equinox", "jax"):
+        assert f"<td>{name}</td>" in text
+    status = json.loads((folder / "status.json").read_text())
+    del status["seconds"]["collect"]
+    (folder / "status.json").write_text(json.dumps(status))
+    text = write.write_report(folder).read_text("utf-8")
+    assert "those of another run" in text
+
+
+def test_the_citation_is_whole():
+    entries = re.findall(r"@(\w+)\{\w+,(.*?)\n\}", facts.BIBTEX, re.DOTALL)
+    fields = {kind: set(re.findall(r"(\w+) +=", body)) for kind, body in entries}
+    needed = {"author", "title", "booktitle", "year", "url"}
+    assert needed <= fields["inproceedings"]
+    assert {"author", "title", "version"} <= fields["software"]
+    cff = (Path(__file__).parents[2] / "CITATION.cff").read_text("utf-8")
+    assert "2008.02598" in facts.BIBTEX and "2008.02598" in cff
 
 
 def test_own_families_and_values_have_no_command():

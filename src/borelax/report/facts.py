@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from borelax.report.again import command_of
+from borelax.report.again import command_of, install_of
 from borelax.report.meanings import DOMAINS, PHASES, RELABELLINGS
 from borelax.report.run_data import RunData
 from borelax.report.scene_svg import first_find
@@ -15,9 +15,14 @@ from borelax.report.svg import Bar
 
 BIBTEX = """\
 @inproceedings{dorfman2021offline,
-  title  = {Offline Meta Learning of Exploration},
-  author = {Dorfman, Ron and Shenfeld, Idan and Tamar, Aviv},
-  year   = {2021}
+  title     = {Offline Meta Reinforcement Learning -- Identifiability Challenges and
+               Effective Data Collection Strategies},
+  author    = {Dorfman, Ron and Shenfeld, Idan and Tamar, Aviv},
+  booktitle = {Advances in Neural Information Processing Systems},
+  volume    = {34},
+  year      = {2021},
+  note      = {arXiv:2008.02598, earlier: Offline Meta Learning of Exploration},
+  url       = {https://arxiv.org/abs/2008.02598}
 }
 @software{borelax,
   title   = {borelax: learning to explore from logs, in JAX},
@@ -173,20 +178,33 @@ def episodes_of(run: RunData) -> int:
 
 def facts_section(run: RunData) -> str:
     """Seconds, settings, versions, how to make it again, how to cite."""
-    command = command_of(run.experiment) if run.experiment else None
-    again = "This run's family is code of your own: call borelax.run from Python again."
     version = str(run.environment.get("borelax", ""))
     return (
         "<h2>What was run</h2>"
         f'<div class="wide">{table(_phase_rows(run), PHASE_HEAD)}</div>'
-        "<h3>Make it again</h3>"
-        f"<pre>{escape(command or again)}</pre>"
+        f"<h3>Make it again</h3>{_again(run)}"
         "<h3>Versions</h3>"
         f'<div class="wide">{table(_flat(run.environment))}</div>'
         "<h3>Cite</h3>"
         f"<pre>{escape(BIBTEX.replace('VERSION', version))}</pre>"
         "<details><summary>Every setting</summary>"
         f'<div class="wide">{table(_flat(run.settings))}</div></details>'
+    )
+
+
+def _again(run: RunData) -> str:
+    """What to type; and whose the logs are, if not the run's own."""
+    command = command_of(run.experiment) if run.experiment else None
+    if run.experiment is None or command is None:
+        own = "This run's family is code of your own: call borelax.run from Python."
+        return f"<pre>{own}</pre>"
+    typed = f"<pre>{escape(install_of(run.experiment))}\n{escape(command)}</pre>"
+    if run.states["collect"] != "done" or "collect" in (run.seconds or {"collect"}):
+        return typed
+    return (
+        f"{typed}<p class='small'>This run spent no time on its logs: they are those "
+        "of another run of these settings (<code>--logs</code>). The command makes "
+        "them anew.</p>"
     )
 
 
