@@ -6,9 +6,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from borelax.report.compare import comparison
 from borelax.report.page import Pictures, document, page
 from borelax.report.player import player_html
-from borelax.report.run_data import Problems
+from borelax.report.run_data import Problems, read_run
 from tests.report.made import (
     bare_run,
     grid_scenes,
@@ -51,6 +52,26 @@ def test_every_drawing_has_words(shown):
     )
     assert len(words) > 10 and all(word.strip() for word in words)
     assert shown.eval("document.title") and shown.eval("document.documentElement.lang")
+
+
+def test_the_page_is_whole_for_those_who_hear_it_or_use_keys(shown, tmp_path):
+    compared = tmp_path / "compared.html"
+    runs = [read_run(tmp_path / "läufe ☃ & <b>")] * 2
+    compared.write_text(comparison(runs, [pictures(grid_scenes())] * 2), "utf-8")
+    for path in (tmp_path / "page.html", compared):
+        shown.open(path)
+        assert shown.eval("document.querySelectorAll('main h1').length") == 1
+        assert shown.eval("document.body.children[0].tagName") == "MAIN"
+        for what, wanted in (
+            ("th", "e.scope"),
+            (".wide", "e.tabIndex === 0 && e.getAttribute('aria-label')"),
+            ("table", "e.closest('.wide')"),
+            (".rewards", "e.closest('figure').querySelector('figcaption')"),
+        ):
+            found = f"[...document.querySelectorAll('{what}')]"
+            assert shown.eval(f"{found}.length") > 0
+            assert shown.eval(f"{found}.every(e => {wanted})"), what
+    assert shown.errors == []
 
 
 class Balanced(HTMLParser):

@@ -165,7 +165,7 @@ def test_the_page_says_how_to_install_and_whose_the_logs_are(tmp_path, quick):
     text = write.write_report(folder).read_text("utf-8")
     assert "pip install borelax\nborelax run" in text and "another run" not in text
     for name in ("numpy", "equinox", "jax"):
-        assert f"<td>{name}</td>" in text
+        assert f'<th scope="row">{name}</th>' in text
     status = json.loads((folder / "status.json").read_text())
     del status["seconds"]["collect"]
     (folder / "status.json").write_text(json.dumps(status))

@@ -100,7 +100,7 @@ def _table(runs: Sequence[RunData], names: list[str]) -> str:
         of_best = "unknown" if share is None else f"{100 * share:.1f} %"
         seconds = f"{sum(results['wall_seconds'].values()):,.0f}"
         rows.append((name, *told, size, of_best, seconds))
-    return f'<div class="wide">{facts.table(rows, head)}</div>'
+    return facts.table("Runs", rows, head)
 
 
 def _players(
@@ -233,8 +233,7 @@ def _differences(runs: Sequence[RunData], names: list[str]) -> str:
     head = ("run", "setting", f"in {names[0]}", "in this one")
     if not rows:
         return "<h2>What differs</h2><p>Nothing in the settings.</p>"
-    table = facts.table(rows, head)
-    return f'<h2>What differs</h2><div class="wide">{table}</div>'
+    return f"<h2>What differs</h2>{facts.table('What differs', rows, head)}"
 
 
 def _key(entries: list[tuple[str, int]]) -> str:

@@ -166,8 +166,7 @@ def player_caption(scenes: Scenes) -> str:
         )
     return (
         "Move the slider, by pointer or with the arrow keys, or press Play. "
-        "Thin orange: earlier episodes. Bars: the reward of every step; a click goes "
-        f"there.{order}{bright}"
+        f"Thin orange: earlier episodes.{order}{bright}"
     )
 
 
@@ -181,14 +180,13 @@ def facts_section(run: RunData) -> str:
     version = str(run.environment.get("borelax", ""))
     return (
         "<h2>What was run</h2>"
-        f'<div class="wide">{table(_phase_rows(run), PHASE_HEAD)}</div>'
+        f"{table('Phases', _phase_rows(run), PHASE_HEAD)}"
         f"<h3>Make it again</h3>{_again(run)}"
-        "<h3>Versions</h3>"
-        f'<div class="wide">{table(_flat(run.environment))}</div>'
+        f"<h3>Versions</h3>{table('Versions', _flat(run.environment))}"
         "<h3>Cite</h3>"
         f"<pre>{escape(BIBTEX.replace('VERSION', version))}</pre>"
         "<details><summary>Every setting</summary>"
-        f'<div class="wide">{table(_flat(run.settings))}</div></details>'
+        f"{table('Every setting', _flat(run.settings))}</details>"
     )
 
 
@@ -218,14 +216,17 @@ def _phase_rows(run: RunData) -> list[tuple[str, ...]]:
     return rows
 
 
-def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
-    """Rows as HTML."""
-    top = "".join(f"<th>{escape(name)}</th>" for name in head)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in rows
-    )
-    return f"<table>{f'<tr>{top}</tr>' if head else ''}{body}</table>"
+def table(
+    name: str, rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()
+) -> str:
+    """Rows as HTML, each named by its first cell; scrolls if it is too wide."""
+    top = "".join(f'<th scope="col">{escape(word)}</th>' for word in head)
+    lines = [f"<tr>{top}</tr>"] if head else []
+    for first, *rest in rows:
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in rest)
+        lines.append(f'<tr><th scope="row">{escape(first)}</th>{cells}</tr>')
+    scrolls = f'class="wide" role="region" tabindex="0" aria-label="{escape(name)}"'
+    return f"<div {scrolls}><table>{''.join(lines)}</table></div>"
 
 
 def _flat(value: Any, path: str = "") -> list[tuple[str, str]]:

@@ -64,7 +64,7 @@ def document(title: str, body: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<link rel="icon" href="data:,">\n'
         f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        f"{body}\n<script>\n{script}</script>\n</body>\n</html>\n"
+        f"<main>\n{body}\n</main>\n<script>\n{script}</script>\n</body>\n</html>\n"
     )
 
 

@@ -175,8 +175,9 @@ _PLAYER = """
 <p class="legend" {hidden}><span>0</span><span class="shades"></span><span>1</span>
 <span>{means}</span></p>
 <p class="readout" role="status"></p>
-<svg class="rewards" viewBox="0 0 600 70" role="img"
- aria-label="Reward of every step; a click goes there"></svg>
+<figure><svg class="rewards" viewBox="0 0 600 70" role="img"
+ aria-label="Reward of every step"></svg>
+<figcaption>reward of every step; a click goes there</figcaption></figure>
 <div class="controls">
 <button type="button" class="play" aria-pressed="false">Play</button>
 <button type="button" class="back" aria-label="One step back">‹</button>
