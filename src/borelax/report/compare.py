@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from borelax.errors import ConfigError, DataError
+from borelax.errors import ConfigError
 from borelax.experiment import differences
 from borelax.files import atomic
 from borelax.report import facts
@@ -21,7 +21,7 @@ from borelax.report.player import MOST_BYTES, player_html
 from borelax.report.run_data import RunData, read_run, thinned
 from borelax.report.scene_svg import paths, telling_task
 from borelax.report.svg import Bar, Series, bar_chart, line_chart
-from borelax.report.write import draw
+from borelax.report.write import draw, require_run
 from borelax.report.yardstick import best_by_episode
 
 COLOURS = 6
@@ -38,11 +38,7 @@ def write_comparison(folders: Sequence[Path], out: Path) -> Path:
     if len(folders) > COLOURS:
         raise ConfigError(f"At most {COLOURS} runs side by side, not {len(folders)}.")
     for folder in folders:
-        if not (folder / "experiment.json").exists():
-            raise DataError(
-                f"{folder} is not the folder of a run: experiment.json is missing "
-                "there. Name folders that `borelax run` printed."
-            )
+        require_run(folder)
     runs = [read_run(folder) for folder in folders]
     with atomic(out) as file:
         file.write(comparison(runs, draw_all(runs)).encode("utf-8", "replace"))
