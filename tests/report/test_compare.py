@@ -69,6 +69,12 @@ def test_players_with_other_tasks_left_out_still_show_the_same(runs, opened, tmp
     assert opened.errors == []
 
 
+def test_runs_that_were_given_the_posterior_say_so(runs):
+    runs[1].settings["exact_belief"] = True
+    text = comparison(runs, [pictures(grid_scenes())] * 2)
+    assert text.count("given the exact posterior") == 2  # in the table, and above
+
+
 def test_runs_without_anything_can_be_compared(runs):
     text = comparison(runs, [Pictures(), Pictures()])
     assert text.count("no results yet") == 2 and "&lt;ohne&gt;" in text

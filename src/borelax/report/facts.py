@@ -44,8 +44,6 @@ def subtitle(run: RunData) -> str:
     seeds = run.settings.get("num_seeds")
     several = f", {seeds} seed{'s' * (seeds != 1)}" if seeds else ""
     parts = [f"run “{run.name}”", f"preset {preset}{several}", logs(run)]
-    if run.settings.get("exact_belief"):
-        parts.append("given the exact posterior")
     return escape(" · ".join(part for part in parts if part))
 
 
@@ -248,10 +246,11 @@ def subject(run: RunData) -> str:
 
 
 def logs(run: RunData) -> str:
-    """What was done with the logs, in words."""
+    """What was done with the logs, in words, and whether a belief was learned."""
     relabel = getattr(run.experiment, "relabel", None)
     name = str(getattr(relabel, "name", (run.results or {}).get("relabel", "")))
-    return RELABELLINGS.get(name, name)
+    exact = ", given the exact posterior" * bool(run.settings.get("exact_belief"))
+    return RELABELLINGS.get(name, name) + exact
 
 
 def _best(results: dict[str, Any]) -> str:

@@ -275,7 +275,7 @@ class Player {
     this.rewards.forEach((episode, e) => {
       const start = e * (this.horizon + 1);
       if (e) draw(strip, "line", { class: "edge", x1: start * wide, x2: start * wide, y1: 0, y2: 58 });
-      const words = draw(strip, "text", { class: "tick", x: start * wide + 4, y: 69 });
+      const words = draw(strip, "text", { class: "tick", x: start * wide + 4, y: 75 });
       words.textContent = `episode ${e + 1}`;
       episode.forEach((reward, s) => {
         if (reward === null) return; // a gap

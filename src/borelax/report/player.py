@@ -175,7 +175,7 @@ _PLAYER = """
 <p class="legend" {hidden}><span>0</span><span class="shades"></span><span>1</span>
 <span>{means}</span></p>
 <p class="readout" role="status"></p>
-<figure><svg class="rewards" viewBox="0 0 600 70" role="img"
+<figure><svg class="rewards" viewBox="0 0 600 78" role="img"
  aria-label="Reward of every step"></svg>
 <figcaption>reward of every step; a click goes there</figcaption></figure>
 <div class="controls">
