@@ -3,7 +3,8 @@
     python benchmarks/arc_pictures.py RUN --out FOLDER
 
 For runs of Semi-circle and Ant-Semi-circle, also without their logs.
-``paths.png``: some test tasks, one colour each, both episodes, a row for each seed.
+``paths.png``: some test tasks, in six colours that repeat, both episodes, a row for
+each seed.
 ``beliefs.png``: for each seed the test task with the worst return and one of middling
 return: reward expected at each angle, learned and exact, over the steps of the rollout,
 with the agent's own angle where it is near the arc, and the training goals.
@@ -16,7 +17,14 @@ import numpy as np
 
 from borelax.files import atomic
 from borelax.report.decoded import exact_along, learned_along
-from borelax.report.drawing import figure_bytes, new_figure
+from borelax.report.drawing import (
+    COLOURS,
+    INK,
+    ORANGE,
+    blues,
+    figure_bytes,
+    new_figure,
+)
 from borelax.report.frames import Frame
 from borelax.report.trained import Trained, at, of_seed
 from borelax.run_folder import read_experiment
@@ -76,16 +84,15 @@ def draw_task(panels, trained: Trained, seed: int, task: int, title: str) -> Non
         panels, beliefs(trained, seed, task).items(), strict=True
     ):
         extent = (0, len(values), 0, DEGREES)
-        shades = {"origin": "lower", "vmin": 0, "vmax": 1}
+        shades = {"origin": "lower", "vmin": 0, "vmax": 1, "cmap": blues()}
         axes.imshow(values.T, aspect="auto", extent=extent, **shades)
-        axes.plot(np.arange(1, len(path) + 1), path, color="#ff5555", lw=1)
-        axes.plot(np.full(len(goals), 3.0), trained_on, "w.", ms=2)
+        axes.plot(np.arange(1, len(path) + 1), path, color=ORANGE, lw=1)
+        axes.plot(np.full(len(goals), 3.0), trained_on, ".", color=INK, ms=2)
         axes.set(ylim=(0, DEGREES), title=f"{name}, {title}")
 
 
 def draw_paths(trained: Trained, count: int = 15) -> bytes:
     """Test tasks evenly by angle, from right to left."""
-    from matplotlib import colormaps
     from matplotlib.patches import Circle
 
     returns = np.asarray(trained.tested.paid()).sum(axis=3)
@@ -96,8 +103,8 @@ def draw_paths(trained: Trained, count: int = 15) -> bytes:
     with new_figure(3.4 * episodes, 2.3 * seeds) as figure:
         rows = figure.subplots(seeds, episodes, squeeze=False)
         for (seed, episode), axes in np.ndenumerate(rows):
-            for task in some:
-                colour = colormaps["viridis"](angles[task] / np.pi)
+            for n, task in enumerate(some):
+                colour = COLOURS[n % 6]
                 disc = Circle(goals[task], trained.family.goal_radius, lw=0)
                 disc.set(color=colour, alpha=0.25)
                 axes.add_patch(disc)

@@ -15,7 +15,6 @@ import numpy as np
 
 from borelax.cli import run_command
 from borelax.files import atomic
-from borelax.oracles.oracle import solve
 from borelax.presets import preset
 from borelax.relabel.rewards import KeepAsIs
 from borelax.report import facts
@@ -34,6 +33,7 @@ from borelax.report.run_data import RunData, read_run
 from borelax.report.scene_svg import first_find, telling_task
 from borelax.report.scenes import Scenes
 from borelax.report.svg import Bar, Series
+from borelax.report.yardstick import best_by_episode
 
 DOMAINS = ("gridworld", "semicircle", "escape-room", "wind-hard")
 ROWS = {"rewards": "relabelled", "policies": "replayed", "none": "raw logs"}
@@ -65,8 +65,6 @@ def bars(runs: list[RunData]) -> list[Bar]:
 
 def episodes(runs: list[RunData], pictures: list[Pictures]) -> list[Series]:
     """Return of each episode beside the best agent's."""
-    table = solve(runs[0].experiment.family).per_episode["bayes_optimal"]
-    best = np.array(table)[:, None]
     series = [
         Series(
             facts.logs(run),
@@ -76,10 +74,8 @@ def episodes(runs: list[RunData], pictures: list[Pictures]) -> list[Series]:
         )
         for i, (run, found) in enumerate(zip(runs, pictures, strict=True))
     ]
-    name = (
-        "Bayes-optimal" if runs[0].results["oracle"]["exact"] else "best known search"
-    )
-    return [*series, Series(name, np.arange(1.0, len(best) + 1), best, 6, dashed=True)]
+    best = best_by_episode(runs[0])
+    return series if best is None else [*series, best]
 
 
 def distance_figure(runs: list[RunData], pictures: list[Pictures]) -> bytes:

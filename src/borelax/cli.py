@@ -153,15 +153,19 @@ def _phase(command: str, argv: list[str]) -> None:
 
 def _report(command: str, argv: list[str]) -> None:
     from borelax.options_report import parse_report
-    from borelax.report.write import write_report
+    from borelax.report.write import draw_run, write_page
 
     folder, options = parse_report(command, argv)
-    print(f"Report: {write_report(folder, options.out)}")
+    run, pictures = draw_run(folder)
+    print(f"Report: {write_page(run, pictures, options.out)}")
     if options.style == "paper":
         from borelax.report.paper import write_figures
 
-        for path in write_figures(folder, options.figures or folder / "figures"):
+        figures = options.figures or folder / "figures"
+        for path in write_figures(run, pictures, figures):
             print(f"Figure: {path}")
+        for problem in run.problems:
+            print(problem, file=sys.stderr)
 
 
 def _compare(command: str, argv: list[str]) -> None:

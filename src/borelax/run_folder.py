@@ -46,7 +46,7 @@ SETTINGS = {
 
 _ABOUT = "about.json"
 """What a phase is made from; written before anything else of it."""
-_RECORDED = ("numpy", "equinox", "gymnasium", "mujoco")
+_RECORDED = ("numpy", "equinox", "gymnasium")
 """Further packages whose versions are recorded, where they are installed."""
 _REDO = "Use those, choose another --out folder, or delete this one to redo the phase."
 
@@ -86,7 +86,8 @@ class RunFolder:
                 _refuse_change(folder, begun["settings"], self._of(phase), _REDO)
         self.seconds()  # damage is worth knowing before hours of work
         files.write_hashed_json(path / "experiment.json", self.experiment)
-        files.write_json(path / "environment.json", environment())
+        engine = {} if self.engine is None else {"engine": self.engine}
+        files.write_json(path / "environment.json", environment() | engine)
 
     def folder(self, phase: str) -> Path:
         """The folder of a phase."""

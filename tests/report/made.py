@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from borelax.report.frames import Frame
+from borelax.report.frames import CELLS_OF_PLANE, Frame
 from borelax.report.page import Pictures
 from borelax.report.run_data import RunData, read_run
 from borelax.report.scenes import Scenes
@@ -62,9 +62,28 @@ def plane_scenes() -> Scenes:
     )
 
 
+def ant_scenes(seeds: int = 1) -> Scenes:
+    """As many numbers as the page of an Ant run has, all of them different."""
+    rng = np.random.default_rng(0)
+    episodes, horizon, columns, rows = 2, 200, *CELLS_OF_PLANE
+    moments = (seeds, 6, episodes * horizon + 1, columns * rows)
+    return replace(
+        plane_scenes(),
+        frame=Frame("plane", (-1.6, -0.8), (1.6, 1.6), CELLS_OF_PLANE, "reward"),
+        labels=tuple(f"goal at {angle}°" for angle in range(6)),
+        goals=rng.normal(size=(6, 2)),
+        place=rng.normal(size=(seeds, 6, episodes, horizon + 1, 2)),
+        reward=rng.normal(size=(seeds, 6, episodes, horizon)).astype(np.float32),
+        learned=rng.random(moments, np.float32),
+        exact=rng.random(moments, np.float32),
+        chosen=np.arange(6),
+        num_seeds=seeds,
+    )
+
+
 def ring_scenes() -> Scenes:
     """One room whose door is to the right; the wall has four parts."""
-    frame = Frame("ring", (-1.5, -1.5), (1.5, 1.5), (4, 1), "chance of an open wall")
+    frame = Frame("ring", (-2.5, -1.3), (2.5, 2.7), (4, 1), "how far through")
     belief = np.tile([1.0, 0.5, 0.0, 0.25], (1, 1, 7, 1))
     way = np.stack([np.linspace(0, 1.2, 4), np.full(4, 0.1)], -1)
     return replace(

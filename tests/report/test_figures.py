@@ -10,8 +10,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from borelax.ambiguity.diagnose import Diagnose, Material
+from borelax.logs import TaskLogs
+from borelax.progress import Quiet
+from borelax.report import paper, write
+from borelax.report.diagnosis_figure import draw_diagnosis
 from borelax.report.drawing import draw_moment, new_figure
 from borelax.report.film import MOST_FRAMES, film, film_moments
+from borelax.report.page import Pictures
 from borelax.report.paper import (
     bars_figure,
     belief_figure,
@@ -29,6 +35,8 @@ from borelax.report.scene_svg import (
     telling_task,
 )
 from borelax.report.svg import Bar, Series, bar_chart, line_chart, number, spread, ticks
+from borelax.report.write import draw_run
+from tests.ambiguity.two_rooms import VISITORS
 from tests.report.made import (
     bare_run,
     grid_scenes,
@@ -36,7 +44,7 @@ from tests.report.made import (
     plane_scenes,
     wind_scenes,
 )
-from tests.tiny_run import compiled_quickly, finished
+from tests.tiny_run import command, compiled_quickly, finished
 
 BARS = [Bar("task known", 4.0), Bar("borelax, ß & <x>", -1.5, 0.5, 1)]
 LINES = [Series("a", np.arange(4.0), np.array([[1, 3], [2, 4], [np.nan] * 2, [0, 0]]))]
@@ -61,6 +69,18 @@ def test_equal_arrays_give_equal_bytes(kind):
     for data in first.values():
         assert data.startswith(b"%PDF" if kind == "pdf" else b"<?xml")
         assert b"CreationDate" not in data and b"dc:date" not in data
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
+def test_equal_diagnoses_give_equal_bytes(kind, tmp_path):
+    material = Material(TaskLogs(None, VISITORS))
+    diagnosis = Diagnose(asked=40, compared=120)(material, Quiet())
+    paths = [tmp_path / f"{name}.{kind}" for name in "ab"]
+    for path in paths:
+        draw_diagnosis(diagnosis, path)
+    first, second = (path.read_bytes() for path in paths)
+    assert first == second
+    assert b"CreationDate" not in first and b"dc:date" not in first
 
 
 def test_a_wind_is_drawn_as_believed_beside_the_true_one():
@@ -114,11 +134,30 @@ def test_long_films_skip_moments_but_never_an_end():
 
 def test_every_figure_of_a_real_run_is_written(tmp_path):
     with compiled_quickly():
-        written = write_figures(finished(), tmp_path / "figures")
+        run, pictures = draw_run(finished())
+        written = write_figures(run, pictures, tmp_path / "figures")
+    assert run.problems == []
     names = {path.name for path in written}
     assert names >= {f"{name}.svg" for name in ("belief", "paths", "returns", "curves")}
     assert {"belief.pdf", "search.webp"} <= names
     assert all(path.stat().st_size > 500 for path in written)
+
+
+def test_one_drawing_serves_page_and_figures_and_reasons_are_printed(
+    tmp_path, capsys, monkeypatch
+):
+    drawn = []
+    monkeypatch.setattr(write, "draw", lambda run: drawn.append(run) or Pictures())
+    monkeypatch.setattr(paper, "curves_figure", lambda *_: 1 / 0)
+    out = ("--out", tmp_path / "page.html", "--figures", tmp_path / "figures")
+    assert command("report", finished(), "--style", "paper", *out) == 0
+    said = capsys.readouterr()
+    assert len(drawn) == 1 and "Figure:" in said.out
+    for kind in ("svg", "pdf"):
+        assert f"curves.{kind} could not be made: division by zero" in said.err
+    monkeypatch.setattr(paper, "bars_figure", lambda *_: 1 / 0)
+    assert command("report", finished(), "--style", "paper", *out) == 3
+    assert "No figure of" in capsys.readouterr().err
 
 
 def test_lines_are_means_with_gaps_where_nothing_is_known():

@@ -73,6 +73,17 @@ def test_the_picture_is_of_the_kind_that_its_name_says(
         assert colours is not None and len(colours) > 20
 
 
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
+@pytest.mark.parametrize("family", [Gridworld(3, 6, 2), Wind(), SemiCircle()], ids=str)
+def test_equal_solutions_give_equal_bytes(family, kind, tmp_path) -> None:
+    paths = [tmp_path / f"{name}.{kind}" for name in "ab"]
+    for path in paths:
+        draw_oracle(family, solve(family), path)
+    first, second = (path.read_bytes() for path in paths)
+    assert first == second
+    assert b"CreationDate" not in first and b"dc:date" not in first
+
+
 def test_other_kinds_of_pictures_are_refused_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr("borelax.report.oracle.solve", lambda *_, **__: 1 / 0)
     with pytest.raises(ConfigError, match=r"ends in \.png, \.svg, \.pdf"):

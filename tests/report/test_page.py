@@ -1,17 +1,15 @@
 """Laws of the page: in a real browser, with fixed scenes, and with things missing."""
 
 import re
-import time
 from dataclasses import replace
 from html.parser import HTMLParser
 
-import numpy as np
 import pytest
 
+from borelax.report.compare import comparison
 from borelax.report.page import Pictures, document, page
-from borelax.report.player import pack, player_html
-from borelax.report.run_data import Problems
-from tests.report.chromium import browser, chromium
+from borelax.report.player import player_html
+from borelax.report.run_data import Problems, read_run
 from tests.report.made import (
     bare_run,
     grid_scenes,
@@ -21,137 +19,15 @@ from tests.report.made import (
     wind_scenes,
 )
 
-LEFT, RIGHT, HOME, END = (
-    ("ArrowLeft", 37),
-    ("ArrowRight", 39),
-    ("Home", 36),
-    ("End", 35),
-)
 VOID = {"meta", "link", "input", "br", "img"}
 
 
-@pytest.fixture(scope="module")
-def opened():
-    """One browser for all tests of this file."""
-    program = chromium()
-    if program is None:
-        pytest.skip("no Chromium on this machine: install the package `chromium`")
-    with browser(program) as tab:
-        yield tab
-
-
-@pytest.fixture
-def shown(opened, tmp_path):
-    """The page of a run made of fixed arrays, open in the browser."""
-    run = bare_run(tmp_path / "läufe ☃ & <b>", [{"done": 1, "td_error": [1.0, None]}])
-    path = tmp_path / "page.html"
-    path.write_text(page(run, pictures(grid_scenes(seeds=2))), "utf-8")
-    opened.errors.clear()
-    opened.requests.clear()
-    opened.open(path)
-    return opened
-
-
-def readout(tab) -> str:
-    return tab.eval("document.querySelector('.readout').textContent")
-
-
-def agent(tab) -> tuple[float, float]:
-    """The agent's place in the first drawing, in cells."""
-    script = "(a => [a.cx.baseVal.value, a.cy.baseVal.value])"
-    x, y = tab.eval(f"{script}(document.querySelector('.first .agent'))")
-    return round(x * 3 / 400 - 0.5, 3), round(2.5 - y * 3 / 400, 3)
-
-
-def test_the_slider_moves_by_keyboard_and_shows_the_moment(shown):
-    assert readout(shown).startswith("Episode 1 of 2, step 0 of 3. Return so far 0.0.")
-    assert agent(shown) == (0, 0)
-    shown.eval("document.querySelector('.time').focus()")
-    shown.press(*RIGHT)
-    assert "step 1 of 3. Reward −0.10; return so far −0.1." in readout(shown)
-    assert agent(shown) == (1, 0)
-    shown.press(*END)
-    assert "Episode 2 of 2, step 3 of 3" in readout(shown)
-    assert "learned belief 100 %, exact posterior 100 %" in readout(shown)
-    shown.press(*LEFT)
-    assert "step 2 of 3" in readout(shown)
-    shown.press(*HOME)
-    assert "Episode 1 of 2, step 0 of 3" in readout(shown)
-    assert "learned belief 25 %" in readout(shown)
-    assert shown.errors == []
-
-
-def test_belief_shades_are_those_of_the_arrays(shown):
-    spots = "[...document.querySelectorAll('.first .belief')]"
-    shades = f"{spots}.map(e => +e.getAttribute('fill-opacity'))"
-    assert shown.eval(shades)[2] == pytest.approx(0.5, abs=0.01)  # the root of 1/4
-    shown.eval("document.querySelector('.time').focus()")
-    shown.press(*END)
-    assert shown.eval(shades)[2] == 1 and shown.eval(shades)[8] == 0
-
-
-def test_the_slider_moves_by_pointer(shown):
-    box = shown.box(".time")
-    y = box["y"] + box["height"] / 2
-    shown.drag((box["x"] + 8, y), (box["x"] + box["width"] - 2, y))
-    assert "Episode 2 of 2, step 3 of 3" in readout(shown)
-    box = shown.box(".rewards")
-    at = (box["x"] + 2.5 / 8 * box["width"], box["y"] + 10)
-    shown.drag(at, at)  # a click on the third of eight moments
-    assert "Episode 1 of 2, step 2 of 3" in readout(shown)
-    assert shown.errors == []
-
-
-def test_play_runs_to_the_end_and_pauses(shown):
-    play = "document.querySelector('.play')"
-    shown.eval(f"{play}.focus()")
-    shown.press(" ", 32)
-    assert shown.eval(f"{play}.textContent") == "Pause"
-    shown.eval(f"{play}.click()")
-    assert shown.eval(f"{play}.textContent") == "Play"
-    shown.eval(f"{play}.click()")
-    for _ in range(100):
-        if shown.eval(f"{play}.textContent") == "Play":
-            break
-        time.sleep(0.1)
-    assert "Episode 2 of 2, step 3 of 3" in readout(shown)
-
-
-def test_task_and_seed_are_chosen(shown):
-    names = shown.eval("[...document.querySelector('.task').options].map(o => o.text)")
-    assert names == ["goal in the corner", "goal at the top <ß>"]
-    change = "(s => {s.value = '1'; s.dispatchEvent(new Event('change'))})"
-    shown.eval(f"{change}(document.querySelector('.task'))")
-    shown.eval("document.querySelector('.time').focus()")
-    shown.press(*END)
-    assert "return so far −0.6" in readout(shown)
-    shown.eval(f"{change}(document.querySelector('.seed'))")
-    assert shown.errors == []
-
-
-@pytest.mark.parametrize(
-    ("scenes", "said"),
-    [
-        (plane_scenes(), "Reward expected at the true goal: learned belief 0."),
-        (
-            ring_scenes(),
-            "true door is open: learned belief 100 %, exact posterior 100 %",
-        ),
-        (wind_scenes(), "Believed wind (0.040, −0.020), true wind (0.040, −0.020)."),
-    ],
-    ids=lambda x: getattr(getattr(x, "frame", None), "kind", ""),
-)
-def test_every_kind_of_world_is_played(opened, tmp_path, scenes, said):
-    path = tmp_path / "page.html"
-    path.write_text(page(bare_run(tmp_path / "run"), pictures(scenes)), "utf-8")
-    opened.errors.clear()
-    opened.open(path)
-    opened.eval("document.querySelector('.time').focus()")
-    opened.press(*END)
-    assert said in readout(opened) and "step 3 of 3" in readout(opened)
-    places = "[...document.querySelectorAll('.first path, .first circle')]"
-    assert "NaN" not in opened.eval(f"{places}.map(e => e.outerHTML).join('')")
-    assert opened.errors == []
+def test_a_verdict_that_fails_takes_no_heading_with_it(tmp_path):
+    run = bare_run(tmp_path / "run")
+    object.__setattr__(run, "results", {"domain": "wind"})
+    text = page(run, Pictures())
+    assert "The verdict could not be made" in text
+    assert text.count("<h1>") == 1 and "<h1>Wind: reach a place" in text
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, False), (390, True)])
@@ -176,6 +52,26 @@ def test_every_drawing_has_words(shown):
     )
     assert len(words) > 10 and all(word.strip() for word in words)
     assert shown.eval("document.title") and shown.eval("document.documentElement.lang")
+
+
+def test_the_page_is_whole_for_those_who_hear_it_or_use_keys(shown, tmp_path):
+    compared = tmp_path / "compared.html"
+    runs = [read_run(tmp_path / "läufe ☃ & <b>")] * 2
+    compared.write_text(comparison(runs, [pictures(grid_scenes())] * 2), "utf-8")
+    for path in (tmp_path / "page.html", compared):
+        shown.open(path)
+        assert shown.eval("document.querySelectorAll('main h1').length") == 1
+        assert shown.eval("document.body.children[0].tagName") == "MAIN"
+        for what, wanted in (
+            ("th", "e.scope"),
+            (".wide", "e.tabIndex === 0 && e.getAttribute('aria-label')"),
+            ("table", "e.closest('.wide')"),
+            (".rewards", "e.closest('figure').querySelector('figcaption')"),
+        ):
+            found = f"[...document.querySelectorAll('{what}')]"
+            assert shown.eval(f"{found}.length") > 0
+            assert shown.eval(f"{found}.every(e => {wanted})"), what
+    assert shown.errors == []
 
 
 class Balanced(HTMLParser):
@@ -241,13 +137,6 @@ def test_what_fails_is_named_on_the_page(tmp_path):
     problems = Problems()
     assert problems.attempt("A picture", lambda: 1 / 0) is None
     assert problems == ["A picture could not be made: division by zero"]
-
-
-def test_packing_leaves_out_seeds_before_it_grows_too_large():
-    scenes = grid_scenes(seeds=3)
-    assert len(pack(scenes)["reward"]) == 3
-    assert len(pack(scenes, most_bytes=10)["reward"]) == 1
-    assert np.shape(pack(scenes)["learned"]) == (3, 2)
 
 
 def test_equal_scenes_give_equal_pages():

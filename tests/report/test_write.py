@@ -1,7 +1,9 @@
 """Laws of reports on real (tiny) runs: written, whole, never in the way of a run."""
 
 import json
+import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +12,15 @@ import pytest
 from borelax.experiment import Experiment
 from borelax.options import parse_domain
 from borelax.presets import preset
-from borelax.report import write
-from borelax.report.again import command_of
+from borelax.report import facts, write
+from borelax.report.again import command_of, install_of
 from borelax.report.frames import Frame, frame_of, spots_of
 from borelax.report.meanings import METRICS
 from borelax.report.run_data import Curve, read_run, thinned
 from borelax.report.scenes import choose_tasks, make_scenes
 from borelax.report.trained import Trained
+from borelax.report.yardstick import best_by_episode
+from borelax.tasks.escape_room import EscapeRoom
 from borelax.tasks.gridworld import Gridworld
 from borelax.tasks.half_cheetah_vel import HalfCheetahVel
 from tests.tiny_run import command, compiled_quickly, copy_finished, finished, run_tiny
@@ -39,6 +43,8 @@ def test_a_whole_run_is_on_one_small_page(tmp_path, quick, domain):
     for heading in ("Search, then return", "How good is it?", "Learning curves"):
         assert heading in text
     assert f"borelax run {domain} --preset tiny" in text
+    best = {"gridworld": "Bayes-optimal", "semicircle": "best known search"}[domain]
+    assert f"Grey: {best}, expected over all tasks." in text
 
 
 @pytest.mark.parametrize("domain", ["gridworld", "semicircle"])
@@ -58,6 +64,27 @@ def test_scenes_are_the_rollouts_of_the_test(quick, domain):
         assert scenes.reward.sum(-1).mean(1) == pytest.approx(np.array(returns))
     further = write.returns_of(trained.further())
     assert further.shape[1] > run.experiment.family.episodes
+
+
+def test_the_best_agents_episodes_add_up_to_its_return():
+    for domain in ("gridworld", "semicircle"):
+        run = read_run(finished(domain))
+        best, known = best_by_episode(run), run.results["oracle"]["bayes_optimal"]
+        assert best.values.sum() == pytest.approx(known, rel=1e-6)
+
+
+def test_the_best_agent_is_not_searched_for():
+    run = read_run(finished())
+    single = {"per_episode": [[1.0]]}
+    oracle = {"bayes_optimal": 16.7, "exact": True}
+    other = replace(run.experiment, family=Gridworld(size=6))
+    results = {"return": single, "oracle": oracle}
+    assert best_by_episode(replace(run, experiment=other)) is None
+    line = best_by_episode(replace(run, experiment=other, results=results))
+    assert line.values.tolist() == [[16.7]]
+    unknown = results | {"oracle": oracle | {"bayes_optimal": None}}
+    run = replace(run, experiment=None, results=unknown)
+    assert best_by_episode(run) is None
 
 
 def test_a_run_ends_with_the_path_of_its_report(tmp_path, capsys):
@@ -130,6 +157,32 @@ def test_the_command_on_the_page_makes_the_same_experiment(flags):
     assert parse_domain("run", again)[0] == experiment
 
 
+def test_the_page_says_how_to_install_and_whose_the_logs_are(tmp_path, quick):
+    assert install_of(preset("wind", "quick")) == "pip install borelax"
+    ant = install_of(preset("ant-semicircle", "quick"))
+    assert ant == "pip install 'borelax[mujoco]'"
+    folder = copy_finished(tmp_path, without=("[3-5]-*",))
+    text = write.write_report(folder).read_text("utf-8")
+    assert "pip install borelax\nborelax run" in text and "another run" not in text
+    for name in ("numpy", "equinox", "jax"):
+        assert f'<th scope="row">{name}</th>' in text
+    status = json.loads((folder / "status.json").read_text())
+    del status["seconds"]["collect"]
+    (folder / "status.json").write_text(json.dumps(status))
+    text = write.write_report(folder).read_text("utf-8")
+    assert "those of another run" in text
+
+
+def test_the_citation_is_whole():
+    entries = re.findall(r"@(\w+)\{\w+,(.*?)\n\}", facts.BIBTEX, re.DOTALL)
+    fields = {kind: set(re.findall(r"(\w+) +=", body)) for kind, body in entries}
+    needed = {"author", "title", "booktitle", "year", "url"}
+    assert needed <= fields["inproceedings"]
+    assert {"author", "title", "version"} <= fields["software"]
+    cff = (Path(__file__).parents[2] / "CITATION.cff").read_text("utf-8")
+    assert "2008.02598" in facts.BIBTEX and "2008.02598" in cff
+
+
 def test_own_families_and_values_have_no_command():
     assert command_of(Experiment(preset="custom")) is None
     assert command_of(preset("wind", "quick")) == "borelax run wind --preset quick"
@@ -141,6 +194,11 @@ def test_every_metric_is_explained(domain):
     for curve in read_run(finished(domain)).curves:
         assert f"{curve.phase}/{curve.metric}" in METRICS
         assert f"`{curve.metric}`" in docs and curve.phase in docs
+    results = read_run(finished(domain)).results
+    judged = {n for n in results["belief"] if not n.endswith("_per_seed")}
+    assert "frozen_return" in judged and len(judged) > 1
+    for name in {"return", "fraction_of_bayes_optimal"} | judged:
+        assert name in str(results) and f"| `{name}` |" in docs
 
 
 def test_thinning_keeps_means_and_the_last_point():
@@ -166,6 +224,12 @@ def test_what_cannot_be_drawn_says_why():
         frame_of(Gridworld(size=21))
     with pytest.raises(ValueError, match="only its speed"):
         frame_of(HalfCheetahVel())
+
+
+def test_who_leaves_a_room_by_any_door_stays_in_the_picture_for_a_while():
+    frame, doors = frame_of(EscapeRoom()), np.linspace(0, np.pi, 37)
+    places = 2.0 * np.stack([np.cos(doors), np.sin(doors)], -1)  # as far as the centre
+    assert (places > frame.low).all() and (places < frame.high).all()
 
 
 def test_spots_lie_where_they_are_drawn():

@@ -1,4 +1,4 @@
-"""The command that makes a run again: its preset, and what was set beside it."""
+"""The commands that make a run again: its preset, and what was set beside it."""
 
 import shlex
 from typing import Any
@@ -7,9 +7,16 @@ from borelax.experiment import Experiment, differences
 from borelax.plain import encode
 from borelax.presets import PRESETS, RELABELLINGS, preset
 from borelax.tasks.family import name_of
+from borelax.tasks.mujoco_family import MujocoFamily
 
 RENAMED = {"num_seeds": "seeds", "relabel": "relabelling"}
 """Fields of an experiment whose flags have another name."""
+
+
+def install_of(experiment: Experiment) -> str:
+    """The line that installs what the experiment needs."""
+    extra = "[mujoco]" if isinstance(experiment.family, MujocoFamily) else ""
+    return shlex.join(["pip", "install", f"borelax{extra}"])
 
 
 def command_of(experiment: Experiment) -> str | None:

@@ -5,12 +5,13 @@ show the same task and move together.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 
 import numpy as np
 
-from borelax.errors import ConfigError, DataError
+from borelax.errors import ConfigError
 from borelax.experiment import differences
 from borelax.files import atomic
 from borelax.report import facts
@@ -20,7 +21,8 @@ from borelax.report.player import MOST_BYTES, player_html
 from borelax.report.run_data import RunData, read_run, thinned
 from borelax.report.scene_svg import paths, telling_task
 from borelax.report.svg import Bar, Series, bar_chart, line_chart
-from borelax.report.write import draw
+from borelax.report.write import draw, require_run
+from borelax.report.yardstick import best_by_episode
 
 COLOURS = 6
 """Runs that can be told apart; a page takes no more."""
@@ -36,11 +38,7 @@ def write_comparison(folders: Sequence[Path], out: Path) -> Path:
     if len(folders) > COLOURS:
         raise ConfigError(f"At most {COLOURS} runs side by side, not {len(folders)}.")
     for folder in folders:
-        if not (folder / "experiment.json").exists():
-            raise DataError(
-                f"{folder} is not the folder of a run: experiment.json is missing "
-                "there. Name folders that `borelax run` printed."
-            )
+        require_run(folder)
     runs = [read_run(folder) for folder in folders]
     with atomic(out) as file:
         file.write(comparison(runs, draw_all(runs)).encode("utf-8", "replace"))
@@ -61,16 +59,15 @@ def comparison(runs: Sequence[RunData], pictures: Sequence[Pictures]) -> str:
     """The whole page."""
     names = names_of(runs)
     sections = [
-        f"<h1>{len(runs)} runs side by side</h1>",
-        _table(runs, names),
-        "".join(missing(run) for run in runs),
         _players(runs, names, pictures),
         _returns(runs, names, pictures),
         _paths(names, pictures),
         _curves(runs, names),
         _differences(runs, names),
     ]
-    return document("borelax: runs side by side", "".join(sections))
+    head = f"<h1>{len(runs)} runs side by side</h1>{_table(runs, names)}"
+    failed = "".join(missing(run) for run in runs)  # once all has been tried
+    return document("borelax: runs side by side", head + failed + "".join(sections))
 
 
 def names_of(runs: Sequence[RunData]) -> list[str]:
@@ -99,7 +96,7 @@ def _table(runs: Sequence[RunData], names: list[str]) -> str:
         of_best = "unknown" if share is None else f"{100 * share:.1f} %"
         seconds = f"{sum(results['wall_seconds'].values()):,.0f}"
         rows.append((name, *told, size, of_best, seconds))
-    return f'<div class="wide">{facts.table(rows, head)}</div>'
+    return facts.table("Runs", rows, head)
 
 
 def _players(
@@ -113,10 +110,10 @@ def _players(
     parts = []
     for run, name, found in zip(runs, names, pictures, strict=True):
         if found.scenes is not None:
-            first = task if _same(runs[0], run) else None
-            player = player_html(found.scenes, name, each, first)
             parts.append(f"<div><h3>{escape(name)}: {escape(facts.logs(run))}</h3>")
-            parts.append(f"{player}</div>")
+            first = task if _same(runs[0], run) else None
+            make = partial(player_html, found.scenes, name, each, first)
+            parts.append(f"{run.problems.attempt('The player', make) or ''}</div>")
     return (
         "<h2>The same task, side by side</h2>"
         '<p><label><input type="checkbox" class="together" checked> move together'
@@ -160,8 +157,12 @@ def _returns(
             episodes = np.arange(1.0, further.shape[1] + 1)
             series.append(Series(name, episodes, further.T, i))
     first = runs[0]
-    if first.results is not None and all(_same(first, run) for run in runs):
-        bars += [bar for bar in facts.bars(first.results) if "borelax" not in bar.name]
+    if all(_same(first, run) for run in runs):
+        if first.results is not None:
+            oracles = facts.bars(first.results)
+            bars += [bar for bar in oracles if "borelax" not in bar.name]
+        best = best_by_episode(first)
+        series += [best] if series and best is not None else []
     bars.sort(key=lambda bar: -bar.value)
     figures = []
     if bars:
@@ -170,11 +171,24 @@ def _returns(
             figure(svg, "Return on the test's tasks, all episodes together.")
         )
     if series:
-        words = "; ".join(f"{s.name}: {facts.by_episode(s.values)}" for s in series)
-        svg = line_chart(series, x_label="episode", described=words, dots=True)
-        figures.append(figure(svg, "Return of each episode, more than trained on."))
+        figures.append(_by_episode(runs, series))
     key = _key([(s.name, s.colour) for s in series])
     return f'<h2>Returns</h2>{key}<div class="row pair">{"".join(figures)}</div>'
+
+
+def _by_episode(runs: Sequence[RunData], series: Sequence[Series]) -> str:
+    """Return against episode; marked where training ends, if all end there."""
+    caption = "Return of each episode."
+    trained = {facts.episodes_of(run) for run in runs}
+    boundary = None
+    if len(trained) == 1 and 0 < max(trained) < max(len(s.x) for s in series):
+        boundary = max(trained) + 0.5
+        caption += " Right of the dashed line: more episodes than trained on."
+    words = "; ".join(f"{s.name}: {facts.by_episode(s.values)}" for s in series)
+    svg = line_chart(
+        series, x_label="episode", described=words, dots=True, boundary=boundary
+    )
+    return figure(svg, caption)
 
 
 def _curves(runs: Sequence[RunData], names: list[str]) -> str:
@@ -215,12 +229,16 @@ def _differences(runs: Sequence[RunData], names: list[str]) -> str:
     head = ("run", "setting", f"in {names[0]}", "in this one")
     if not rows:
         return "<h2>What differs</h2><p>Nothing in the settings.</p>"
-    table = facts.table(rows, head)
-    return f'<h2>What differs</h2><div class="wide">{table}</div>'
+    return f"<h2>What differs</h2>{facts.table('What differs', rows, head)}"
 
 
 def _key(entries: list[tuple[str, int]]) -> str:
-    items = [f'<li><i class="c{c}"></i>{escape(name)}</li>' for name, c in entries]
+    """Which line is which run's: by colour and by dashes."""
+    items = [
+        '<li><svg viewBox="0 0 40 6" aria-hidden="true"><line x2="40" y1="3" y2="3" '
+        f'class="line c{colour}"/></svg>{escape(name)}</li>'
+        for name, colour in entries
+    ]
     return f'<ul class="key">{"".join(items)}</ul>'
 
 

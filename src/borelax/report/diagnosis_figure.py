@@ -1,6 +1,7 @@
 """The picture of a diagnosis: tasks against tasks, and where the steps lie.
 
-In: a ``Diagnosis``. Out: a PNG, SVG or PDF, by the file's name.
+In: a ``Diagnosis``. Out: a PNG, SVG or PDF, by the file's name, with the same bytes for
+the same diagnosis.
 """
 
 import math
@@ -10,7 +11,8 @@ import numpy as np
 
 from borelax.ambiguity.diagnose import Diagnosis
 from borelax.files import atomic
-from borelax.report.oracle_figure import INK, MUTED, PALE, check_suffix
+from borelax.report.drawing import INK, MUTED, figure_bytes, new_figure
+from borelax.report.oracle_figure import PALE, check_suffix
 
 MOST_POINTS = 4_000
 TELLING = 0.5
@@ -20,19 +22,15 @@ TELLING = 0.5
 def draw_diagnosis(diagnosis: Diagnosis, path: Path) -> None:
     """Draw both panels and write the picture."""
     check_suffix(path)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10.0, 4.6), layout="constrained")
-    FigureCanvasAgg(figure)  # no window, whatever the user's settings
-    left, right = figure.subplots(1, 2)
-    shown = _draw_pairs(left, diagnosis)
-    _draw_places(right, diagnosis)
-    bar = figure.colorbar(shown, ax=right, shrink=0.8)
-    bar.set_label("telling steps with a counterpart", color=INK)
+    with new_figure(8.6, 4.0) as figure:
+        left, right = figure.subplots(1, 2)
+        shown = _draw_pairs(left, diagnosis)
+        _draw_places(right, diagnosis)
+        bar = figure.colorbar(shown, ax=right, shrink=0.8)
+        bar.set_label("telling steps with a counterpart", color=INK)
+        data = figure_bytes(figure, path.suffix.lower().removeprefix("."))
     with atomic(path) as file:
-        kind = path.suffix.lower().removeprefix(".")
-        figure.savefig(file, format=kind, dpi=150)
+        file.write(data)
 
 
 def _draw_pairs(axes, diagnosis: Diagnosis):
@@ -69,7 +67,6 @@ def _draw_places(axes, diagnosis: Diagnosis) -> None:
     axes.set_title("coverage: steps that tell a task, in colour", color=INK)
     axes.set_xlabel(names[0])
     axes.set_ylabel(names[1])
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _flat(obs: np.ndarray) -> tuple[np.ndarray, tuple[str, str]]:

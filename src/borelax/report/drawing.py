@@ -18,6 +18,8 @@ INK, MUTED, LINE = "#222222", "#777777", "#d5dae0"
 BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"
 COLOURS = (BLUE, ORANGE, GREEN, "#cc79a7", "#e69f00", "#56b4e9", "#999999")
 """Okabe and Ito's, which the colour-blind can tell apart; the last for yardsticks."""
+DASHES = ("-", (5, 2), (1, 1.2), (5, 1.5, 1, 1.5), (2.5, 1.5), (8, 1, 1, 1, 1, 1), "--")
+"""How lines of these colours are dashed, for those who see no colours."""
 COLUMN, PAGE = 3.3, 6.9
 """Widths of a paper's column and page, in inches."""
 RULES = {
@@ -147,9 +149,10 @@ def draw_lines(axes: Any, series: Sequence[Series], dots: bool = False) -> None:
     """Means over seeds as lines, one standard deviation to each side as bands."""
     for one in series:
         mean, low, high = spread(one)
-        colour, style = COLOURS[one.colour], "--" if one.dashed else "-"
-        axes.plot(one.x, mean, style, marker="o" if dots else "", color=colour,
-                  markersize=3, label=one.name)  # fmt: skip
+        colour, dash = COLOURS[one.colour], DASHES[one.colour]
+        style = dash if isinstance(dash, str) else (0, dash)
+        axes.plot(one.x, mean, linestyle=style, marker="o" if dots else "",
+                  color=colour, markersize=3, label=one.name)  # fmt: skip
         if one.values.shape[1] > 1:
             axes.fill_between(one.x, low, high, color=colour, alpha=0.2, linewidth=0)
     axes.grid(axis="y", color=LINE, linewidth=0.5)
@@ -157,7 +160,7 @@ def draw_lines(axes: Any, series: Sequence[Series], dots: bool = False) -> None:
 
 def _draw_belief(axes: Any, scenes: Scenes, values: np.ndarray) -> None:
     frame = scenes.frame
-    shade = _blues()
+    shade = blues()
     if frame.kind == "ring":
         for k, value in enumerate(values):
             turn = np.linspace(k, k + 1, 5) * 2 * np.pi / len(values)
@@ -196,7 +199,8 @@ def _draw_goal(axes: Any, scenes: Scenes, task: int) -> None:
     axes.plot(*goal, "*", color=GREEN, markersize=9, mec="white", mew=0.5)
 
 
-def _blues() -> Any:
+def blues() -> Any:
+    """From nothing to certainty."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("belief", ["#ffffff", BLUE])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from borelax.report.again import command_of
+from borelax.report.again import command_of, install_of
 from borelax.report.meanings import DOMAINS, PHASES, RELABELLINGS
 from borelax.report.run_data import RunData
 from borelax.report.scene_svg import first_find
@@ -15,9 +15,14 @@ from borelax.report.svg import Bar
 
 BIBTEX = """\
 @inproceedings{dorfman2021offline,
-  title  = {Offline Meta Learning of Exploration},
-  author = {Dorfman, Ron and Shenfeld, Idan and Tamar, Aviv},
-  year   = {2021}
+  title     = {Offline Meta Reinforcement Learning -- Identifiability Challenges and
+               Effective Data Collection Strategies},
+  author    = {Dorfman, Ron and Shenfeld, Idan and Tamar, Aviv},
+  booktitle = {Advances in Neural Information Processing Systems},
+  volume    = {34},
+  year      = {2021},
+  note      = {arXiv:2008.02598, earlier: Offline Meta Learning of Exploration},
+  url       = {https://arxiv.org/abs/2008.02598}
 }
 @software{borelax,
   title   = {borelax: learning to explore from logs, in JAX},
@@ -39,8 +44,6 @@ def subtitle(run: RunData) -> str:
     seeds = run.settings.get("num_seeds")
     several = f", {seeds} seed{'s' * (seeds != 1)}" if seeds else ""
     parts = [f"run “{run.name}”", f"preset {preset}{several}", logs(run)]
-    if run.settings.get("exact_belief"):
-        parts.append("given the exact posterior")
     return escape(" · ".join(part for part in parts if part))
 
 
@@ -134,34 +137,34 @@ def strip_caption(scenes: Scenes, task: int) -> str:
     belief = "exact posterior" if scenes.learned is None else "learned belief"
     found = first_find(scenes, 0, task)
     horizon = scenes.reward.shape[-1]
-    when = "The agent never finds it in this rollout."
+    kind, when = scenes.frame.kind, "The agent never finds it in this rollout."
     if found < scenes.reward[0, task].size:
         episode, step = divmod(found, horizon)
         when = f"It is found in episode {episode + 1}, step {step + 1}."
-    if scenes.frame.kind == "winds":
+    if kind == "winds":
         task_words = f"One test task, {scenes.labels[task]}"
         return f"{task_words}: the agent's path (orange) to the goal."
     return (
         f"One test task, {scenes.labels[task]} (star). Blue: the {belief}, "
         f"{scenes.frame.means}. Orange: the agent's path in this episode. {when}"
+        + " Any place outside pays, also beyond this picture."
+        * (kind == "ring")
     )
 
 
 def player_caption(scenes: Scenes) -> str:
-    """How to use the player, and what there is to choose from."""
-    tasks, tested = len(scenes.labels), scenes.num_tested
-    some = f"{tasks} of the {tested:,} test tasks, from the worst return to the best"
-    which = "All test tasks" if tasks == tested else some
-    bright = ""
+    """How to use the player."""
+    order = bright = ""
+    if len(scenes.labels) < scenes.num_tested:
+        order = " Tasks are listed from the worst return to the best."
     if scenes.frame.kind == "plane" and scenes.learned is not None:
         bright = (
             " Where the learned belief is bright matters more than how bright: it "
             "learned from agents that went where they were paid."
         )
     return (
-        f"{which}. Move the slider, by pointer or with the arrow keys, or press Play. "
-        "Thin orange: earlier episodes. Bars: the reward of every step; a click goes "
-        f"there.{bright}"
+        "Move the slider, by pointer or with the arrow keys, or press Play. "
+        f"Thin orange: earlier episodes.{order}{bright}"
     )
 
 
@@ -172,20 +175,32 @@ def episodes_of(run: RunData) -> int:
 
 def facts_section(run: RunData) -> str:
     """Seconds, settings, versions, how to make it again, how to cite."""
-    command = command_of(run.experiment) if run.experiment else None
-    again = "This run's family is code of your own: call borelax.run from Python again."
     version = str(run.environment.get("borelax", ""))
     return (
         "<h2>What was run</h2>"
-        f'<div class="wide">{table(_phase_rows(run), PHASE_HEAD)}</div>'
-        "<h3>Make it again</h3>"
-        f"<pre>{escape(command or again)}</pre>"
-        "<h3>Versions</h3>"
-        f'<div class="wide">{table(_flat(run.environment))}</div>'
+        f"{table('Phases', _phase_rows(run), PHASE_HEAD)}"
+        f"<h3>Make it again</h3>{_again(run)}"
+        f"<h3>Versions</h3>{table('Versions', _flat(run.environment))}"
         "<h3>Cite</h3>"
         f"<pre>{escape(BIBTEX.replace('VERSION', version))}</pre>"
         "<details><summary>Every setting</summary>"
-        f'<div class="wide">{table(_flat(run.settings))}</div></details>'
+        f"{table('Every setting', _flat(run.settings))}</details>"
+    )
+
+
+def _again(run: RunData) -> str:
+    """What to type; and whose the logs are, if not the run's own."""
+    command = command_of(run.experiment) if run.experiment else None
+    if run.experiment is None or command is None:
+        own = "This run's family is code of your own: call borelax.run from Python."
+        return f"<pre>{own}</pre>"
+    typed = f"<pre>{escape(install_of(run.experiment))}\n{escape(command)}</pre>"
+    if run.states["collect"] != "done" or "collect" in (run.seconds or {"collect"}):
+        return typed
+    return (
+        f"{typed}<p class='small'>This run spent no time on its logs: they are those "
+        "of another run of these settings (<code>--logs</code>). The command makes "
+        "them anew.</p>"
     )
 
 
@@ -199,14 +214,17 @@ def _phase_rows(run: RunData) -> list[tuple[str, ...]]:
     return rows
 
 
-def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
-    """Rows as HTML."""
-    top = "".join(f"<th>{escape(name)}</th>" for name in head)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in rows
-    )
-    return f"<table>{f'<tr>{top}</tr>' if head else ''}{body}</table>"
+def table(
+    name: str, rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()
+) -> str:
+    """Rows as HTML, each named by its first cell; scrolls if it is too wide."""
+    top = "".join(f'<th scope="col">{escape(word)}</th>' for word in head)
+    lines = [f"<tr>{top}</tr>"] if head else []
+    for first, *rest in rows:
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in rest)
+        lines.append(f'<tr><th scope="row">{escape(first)}</th>{cells}</tr>')
+    scrolls = f'class="wide" role="region" tabindex="0" aria-label="{escape(name)}"'
+    return f"<div {scrolls}><table>{''.join(lines)}</table></div>"
 
 
 def _flat(value: Any, path: str = "") -> list[tuple[str, str]]:
@@ -228,10 +246,11 @@ def subject(run: RunData) -> str:
 
 
 def logs(run: RunData) -> str:
-    """What was done with the logs, in words."""
+    """What was done with the logs, in words, and whether a belief was learned."""
     relabel = getattr(run.experiment, "relabel", None)
     name = str(getattr(relabel, "name", (run.results or {}).get("relabel", "")))
-    return RELABELLINGS.get(name, name)
+    exact = ", given the exact posterior" * bool(run.settings.get("exact_belief"))
+    return RELABELLINGS.get(name, name) + exact
 
 
 def _best(results: dict[str, Any]) -> str:

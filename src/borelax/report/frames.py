@@ -51,8 +51,11 @@ def frame_of(family: Any) -> Frame:
         words = "reward expected here"
         return Frame("plane", (-1.6, -0.8), (1.6, 1.6), CELLS_OF_PLANE, words)
     if isinstance(family, EscapeRoom):
-        words = "chance that the wall is open here"
-        return Frame("ring", (-1.5, -1.5), (1.5, 1.5), (SPOTS_OF_RING, 1), words)
+        words = (
+            "how far through the wall a step outwards is expected to lead here; "
+            "of the exact posterior, the chance that it is open"
+        )
+        return Frame("ring", (-2.5, -1.3), (2.5, 2.7), (SPOTS_OF_RING, 1), words)
     if isinstance(family, Wind):
         return Frame("winds", (-0.8, -0.4), (0.8, 1.4), (1, 1), "wind")
     name = type(family).__name__

@@ -1,6 +1,7 @@
 """Pictures of the best agents: where they look, and in which order.
 
-In: a family and its solution. Out: a PNG, SVG or PDF, by the file's name.
+In: a family and its solution. Out: a PNG, SVG or PDF, by the file's name, with the same
+bytes for the same solution.
 """
 
 from pathlib import Path
@@ -18,17 +19,24 @@ from borelax.oracles.oracle import Solved
 from borelax.oracles.search import first_step, margins, midpoints, path_of
 from borelax.oracles.search_oracle import SearchOracle, search_world
 from borelax.oracles.wind import WindOracle, WindPolicy
+from borelax.report.drawing import (
+    COLOURS,
+    INK,
+    MUTED,
+    PAGE,
+    figure_bytes,
+    new_figure,
+)
 from borelax.simulate.rollout import rollout
 from borelax.tasks.escape_room import EscapeRoom
 from borelax.tasks.gridworld import Gridworld
 from borelax.tasks.wind import GOAL, Wind
 
 SUFFIXES = (".png", ".svg", ".pdf")
-INK, MUTED, PALE = "#222222", "#777777", "#e4e4e4"
+PALE = "#e4e4e4"
 WORTH_DRAWING = 0.01
 """An episode is drawn if its search finds at least this share of the tasks."""
-EPISODES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
-"""Okabe and Ito's colours, which the colour-blind can tell apart."""
+EPISODES = COLOURS[:4]
 
 
 def check_suffix(path: Path) -> None:
@@ -42,23 +50,18 @@ def check_suffix(path: Path) -> None:
 def draw_oracle(family: Any, solved: Solved, path: Path) -> None:
     """Draw the best agent's ways and write the picture."""
     check_suffix(path)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 5.0), layout="constrained")
-    FigureCanvasAgg(figure)  # no window, whatever the user's settings
-    axes = figure.add_subplot()
-    axes.set_aspect("equal")
-    axes.spines[["top", "right"]].set_visible(False)
-    if isinstance(solved, SearchOracle):
-        _draw_search(axes, solved)
-    elif isinstance(solved, WindOracle):
-        _draw_wind(axes, family, solved)
-    else:
-        _draw_grid(axes, family, solved)
+    with new_figure(PAGE, 4.8) as figure:
+        axes = figure.add_subplot()
+        axes.set_aspect("equal")
+        if isinstance(solved, SearchOracle):
+            _draw_search(axes, solved)
+        elif isinstance(solved, WindOracle):
+            _draw_wind(axes, family, solved)
+        else:
+            _draw_grid(axes, family, solved)
+        data = figure_bytes(figure, path.suffix.lower().removeprefix("."))
     with atomic(path) as file:
-        kind = path.suffix.lower().removeprefix(".")
-        figure.savefig(file, format=kind, dpi=150)
+        file.write(data)
 
 
 def _draw_search(axes, solved: SearchOracle) -> None:

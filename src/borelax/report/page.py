@@ -18,6 +18,7 @@ from borelax.report.run_data import RunData, thinned
 from borelax.report.scene_svg import belief_strip, paths, telling_task
 from borelax.report.scenes import Scenes
 from borelax.report.svg import Series, bar_chart, line_chart
+from borelax.report.yardstick import best_by_episode
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Pictures:
 def page(run: RunData, pictures: Pictures) -> str:
     """The whole page."""
     make = run.problems.attempt
+    heading = f"<h1>{escape(facts.title(run))}</h1>"
     sections = [
         make("The verdict", lambda: verdict(run)),
         make("The player", lambda: search_section(run, pictures)),
@@ -47,8 +49,8 @@ def page(run: RunData, pictures: Pictures) -> str:
         make("Learning curves", lambda: curves_section(run)),
         make("What was run", lambda: facts.facts_section(run)),
     ]
-    body = [part for part in sections if part]
-    body.insert(1, missing(run))  # after the verdict, once all has been tried
+    first, *rest = (part or "" for part in sections)
+    body = [heading, first, missing(run), *rest]  # once all has been tried
     return document(facts.title(run), "".join(body))
 
 
@@ -62,15 +64,13 @@ def document(title: str, body: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<link rel="icon" href="data:,">\n'
         f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        f"{body}\n<script>\n{script}</script>\n</body>\n</html>\n"
+        f"<main>\n{body}\n</main>\n<script>\n{script}</script>\n</body>\n</html>\n"
     )
 
 
 def verdict(run: RunData) -> str:
     """What came out, first: return, share of the oracle, seconds."""
-    head = (
-        f"<h1>{escape(facts.title(run))}</h1><p class='sub'>{facts.subtitle(run)}</p>"
-    )
+    head = f"<p class='sub'>{facts.subtitle(run)}</p>"
     if run.results is None:
         return head + f'<p class="missing">{facts.unfinished(run)}</p>'
     boxes = "".join(
@@ -139,6 +139,11 @@ def adaptation(run: RunData, pictures: Pictures) -> str:
     if not series:
         return ""
     words = facts.by_episode(series[0].values)
+    best = best_by_episode(run)
+    if best is not None:
+        series.append(best)
+        numbers = facts.by_episode(best.values)
+        words += f" Grey: {best.name}, expected over all tasks. {numbers}"
     beyond = trained + 0.5 if trained and len(series[0].x) > trained else None
     svg = line_chart(
         series, x_label="episode", described=words, dots=True, boundary=beyond

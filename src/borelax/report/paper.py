@@ -22,23 +22,23 @@ from borelax.report.drawing import (
 from borelax.report.film import film
 from borelax.report.meanings import UNITS
 from borelax.report.page import Pictures
-from borelax.report.run_data import RunData, read_run, thinned
+from borelax.report.run_data import RunData, thinned
 from borelax.report.scene_svg import moments_of, telling_task
 from borelax.report.scenes import Scenes
 from borelax.report.svg import Series
-from borelax.report.write import draw
+from borelax.report.yardstick import best_by_episode
 
 KINDS = ("svg", "pdf")
 
 
-def write_figures(folder: Path, out: Path) -> list[Path]:
+def write_figures(run: RunData, pictures: Pictures, out: Path) -> list[Path]:
     """Write every figure that can be made of a run; returns the files.
+
+    What cannot be made is named in ``run.problems``.
 
     Raises:
         DataError: if none can be made; the reasons are named.
     """
-    run = read_run(folder)
-    pictures = draw(run)
     attempt, written = run.problems.attempt, []
     for name, make in figures(run, pictures).items():
         for kind in KINDS:
@@ -52,7 +52,7 @@ def write_figures(folder: Path, out: Path) -> list[Path]:
             written.append(_write(out / "search.webp", moving))
     if not written:
         reasons = " ".join(run.problems)
-        raise DataError(f"No figure of {folder} could be made. {reasons}")
+        raise DataError(f"No figure of {run.folder} could be made. {reasons}")
     return written
 
 
@@ -69,9 +69,9 @@ def figures(run: RunData, pictures: Pictures) -> dict[str, Callable[[str], bytes
         made["returns"] = lambda kind: bars_figure(facts.bars(results), kind)
     further = pictures.further
     if further is not None:
-        trained = facts.episodes_of(run)
         episodes = np.arange(1.0, further.shape[1] + 1)
-        series = [Series("borelax", episodes, further.T)]
+        lines = [Series("borelax", episodes, further.T), best_by_episode(run)]
+        series, trained = [s for s in lines if s is not None], facts.episodes_of(run)
         made["episodes"] = lambda kind: episodes_figure(series, trained, kind)
     if run.curves:
         made["curves"] = lambda kind: curves_figure(run, kind)

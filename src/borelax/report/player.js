@@ -12,16 +12,26 @@ function draw(parent, tag, attributes) {
   return node;
 }
 
+// null stands for what is not a number.
 function fixed(value, digits) {
-  return value.toFixed(digits).replace("-", "−");
+  return value === null ? "not a number" : value.toFixed(digits).replace("-", "−");
 }
 
 function percent(value) {
+  if (value === null) return "not a number";
   return value > 0 && value < 0.01 ? "under 1 %" : `${Math.round(100 * value)} %`;
 }
 
 function bytesOf(text) {
   return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+}
+
+function shadeOf(byte) {
+  return byte === 255 ? null : byte / 254;
+}
+
+function known(numbers) {
+  return numbers.every((number) => number !== null);
 }
 
 function starPath(x, y, radius) {
@@ -102,7 +112,7 @@ class World {
 
   showBelief(shades) {
     const name = this.data.kind === "ring" ? "stroke-opacity" : "fill-opacity";
-    this.spots.forEach((spot, k) => spot.setAttribute(name, shades[k] / 255));
+    this.spots.forEach((spot, k) => spot.setAttribute(name, shadeOf(shades[k]) || 0));
   }
 
   showGoal(goal) {
@@ -116,12 +126,16 @@ class World {
   }
 
   showWay(episodes, episode, step) {
-    const line = (places) => `M${places.map((p) => this.at(p).join(" ")).join("L")}`;
+    const line = (places) => places.map((place, i) => {
+      if (!known(place)) return ""; // a gap
+      return (i && known(places[i - 1]) ? "L" : "M") + this.at(place).join(" ");
+    }).join("");
     const past = episodes.slice(0, episode).map(line).join("");
     this.before.setAttribute("d", past || "M0 0");
     const places = episodes[episode].slice(0, step + 1);
-    this.way.setAttribute("d", line(places));
-    const [x, y] = this.at(places[places.length - 1]);
+    this.way.setAttribute("d", line(places) || "M0 0");
+    const last = places[places.length - 1];
+    const [x, y] = known(last) ? this.at(last) : [-50, -50];
     this.agent.setAttribute("cx", x);
     this.agent.setAttribute("cy", y);
   }
@@ -131,7 +145,7 @@ class World {
 class WindRose {
   constructor(svg, data) {
     const winds = [...data.goals, ...(data.learned || []).flat(2)];
-    this.reach = 1.25 * Math.max(...winds.flat().map(Math.abs), 1e-6);
+    this.reach = 1.25 * Math.max(...winds.flat().map(Math.abs), 1e-6); // |null| is 0
     svg.setAttribute("viewBox", `0 0 ${WIDTH} ${WIDTH}`);
     svg.replaceChildren();
     draw(svg, "rect", { class: "ground", width: WIDTH, height: WIDTH });
@@ -144,7 +158,7 @@ class WindRose {
   show(truth, believed) {
     const at = (w) => w.map((v, i) => (WIDTH / 2) * (1 + ((i ? -1 : 1) * v) / this.reach));
     this.star.setAttribute("d", starPath(...at(truth), 14));
-    const [x, y] = believed ? at(believed) : [-50, -50];
+    const [x, y] = believed && known(believed) ? at(believed) : [-50, -50];
     this.dot.setAttribute("cx", x);
     this.dot.setAttribute("cy", y);
   }
@@ -160,9 +174,9 @@ class Player {
     this.find = (name) => root.querySelector(`.${name}`);
     this.slider = this.find("time");
     this.slider.max = this.moments - 1;
-    this.fill(this.find("task"), this.data.labels, this.data.task);
-    const seeds = rewards.map((_, i) => `${i + 1}`);
-    this.fill(this.find("seed"), seeds, 0);
+    this.fill(this.find("task"), this.data.labels, this.data.tasks, this.data.task);
+    const seeds = rewards.map((_, i) => i);
+    this.fill(this.find("seed"), seeds.map((i) => `${i + 1}`), seeds, 0);
     const second = this.find("second");
     const winds = this.data.kind === "winds";
     this.worlds = [new World(this.find("first"), this.data)];
@@ -173,8 +187,9 @@ class Player {
     this.choose();
   }
 
-  fill(select, names, chosen) {
-    names.forEach((name, i) => select.add(new Option(name, i, i === chosen, i === chosen)));
+  fill(select, names, values, chosen) {
+    names.forEach((name, i) => select.add(new Option(name, values[i])));
+    select.value = chosen;
     select.closest("label").hidden = names.length < 2;
   }
 
@@ -231,14 +246,15 @@ class Player {
   }
 
   take(name, value) {
-    if (Number(value) >= this.find(name).options.length) return;
-    this.find(name).value = value;
+    const select = this.find(name);
+    if (![...select.options].some((option) => option.value === value)) return;
+    select.value = value;
     this.choose();
   }
 
   choose() {
-    this.seed = Number(this.find("seed").value);
-    this.task = Number(this.find("task").value);
+    this.seed = this.find("seed").selectedIndex;
+    this.task = this.find("task").selectedIndex;
     this.rewards = this.data.reward[this.seed][this.task];
     this.places = this.data.place[this.seed][this.task];
     this.shades = this.maps.map((map) => bytesOf(map[this.seed][this.task]));
@@ -259,9 +275,10 @@ class Player {
     this.rewards.forEach((episode, e) => {
       const start = e * (this.horizon + 1);
       if (e) draw(strip, "line", { class: "edge", x1: start * wide, x2: start * wide, y1: 0, y2: 58 });
-      const words = draw(strip, "text", { class: "tick", x: start * wide + 4, y: 69 });
+      const words = draw(strip, "text", { class: "tick", x: start * wide + 4, y: 75 });
       words.textContent = `episode ${e + 1}`;
       episode.forEach((reward, s) => {
+        if (reward === null) return; // a gap
         const [top, bottom] = [y(Math.max(0, reward)), y(Math.min(0, reward))];
         const x = (start + s + 1) * wide;
         const height = Math.max(bottom - top, 0.8);
@@ -275,7 +292,8 @@ class Player {
     const moment = this.moment();
     const episode = Math.floor(moment / (this.horizon + 1));
     const step = moment % (this.horizon + 1);
-    const time = episode * this.horizon + step;
+    const steps = episode * this.horizon + step;
+    const time = Math.floor(steps / this.data.every); // of the latest belief there is
     this.worlds.forEach((world, i) => {
       if (this.shades[i]) world.showBelief(this.shadesAt(i, time));
       world.showWay(this.places, episode, step);
@@ -286,9 +304,11 @@ class Player {
     this.cursor.setAttribute("x", (moment * 600) / this.moments);
     const when = `Episode ${episode + 1} of ${this.rewards.length}, step ${step} of ${this.horizon}`;
     this.slider.setAttribute("aria-valuetext", when);
-    this.find("readout").textContent = `${when}. ${this.paid(episode, step)} ${this.says(time, believed)}`;
+    const late = steps % this.data.every;
+    const says = this.says(time, believed) + (late ? ` (The belief of ${late} steps ago.)` : "");
+    this.find("readout").textContent = `${when}. ${this.paid(episode, step)} ${says}`;
     for (const svg of this.root.querySelectorAll(".world")) {
-      svg.setAttribute("aria-label", `${when}: the agent's path and its belief. ${this.says(time, believed)}`);
+      svg.setAttribute("aria-label", `${when}: the agent's path and its belief. ${says}`);
     }
   }
 
@@ -299,7 +319,8 @@ class Player {
 
   paid(episode, step) {
     const before = this.rewards.slice(0, episode).flat();
-    const total = [...before, ...this.rewards[episode].slice(0, step)].reduce((a, b) => a + b, 0);
+    const paid = [...before, ...this.rewards[episode].slice(0, step)];
+    const total = known(paid) ? paid.reduce((a, b) => a + b, 0) : null;
     const sum = `eturn so far ${fixed(total, 1)}.`;
     return step ? `Reward ${fixed(this.rewards[episode][step - 1], 2)}; r${sum}` : `R${sum}`;
   }
@@ -312,13 +333,13 @@ class Player {
     }
     const spot = this.spotOf(goal);
     const value = (i) => {
-      const shade = this.shadesAt(i, time)[spot] / 255;
-      return this.data.kind === "cells" ? shade * shade : shade;
+      const shade = shadeOf(this.shadesAt(i, time)[spot]);
+      return shade !== null && this.data.kind === "cells" ? shade * shade : shade;
     };
     const names = [this.data.learned && "learned belief", this.data.exact && "exact posterior"];
     const parts = names.filter(Boolean).slice(0, this.worlds.length)
       .map((name, i) => `${name} ${this.data.kind === "plane" ? fixed(value(i), 2) : percent(value(i))}`);
-    const where = { cells: "Chance of the true goal", plane: "Reward expected at the true goal", ring: "Chance that the true door is open" };
+    const where = { cells: "Chance of the true goal", plane: "Reward expected at the true goal", ring: "How far through the true door a step is expected to lead" };
     return parts.length ? `${where[this.data.kind]}: ${parts.join(", ")}.` : "";
   }
 

@@ -181,11 +181,11 @@ def star(x: float, y: float, radius: float) -> str:
 def _way(scenes: Scenes, seed: int, task: int, episode: int, step: int) -> str:
     places = scenes.place[seed, task, episode, : step + 1]
     points = np.array([_at(scenes.frame, place) for place in places])
+    way = f'<path class="way" d="{_d(points)}"/>'
+    if not np.isfinite(points[-1]).all():
+        return way
     x, y = points[-1]
-    return (
-        f'<path class="way" d="{_d(points)}"/>'
-        f'<circle class="agent" cx="{x:.1f}" cy="{y:.1f}" r="5.5"/>'
-    )
+    return f'{way}<circle class="agent" cx="{x:.1f}" cy="{y:.1f}" r="5.5"/>'
 
 
 def _extent(frame: Frame) -> tuple[float, float]:
@@ -203,4 +203,8 @@ def _at(frame: Frame, place) -> tuple[float, float]:
 
 
 def _d(points: np.ndarray) -> str:
-    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    """A line through the points, with gaps where they are not numbers."""
+    known = np.isfinite(points).all(axis=1)
+    letters = np.where(np.roll(known, 1) & (np.arange(len(points)) > 0), "L", "M")
+    rows = zip(letters[known], points[known], strict=True)
+    return "".join(f"{letter}{x:.1f} {y:.1f}" for letter, (x, y) in rows) or "M0 0"

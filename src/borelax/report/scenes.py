@@ -56,6 +56,8 @@ class Scenes:
     """The tasks' numbers in the test [N]."""
     num_tested: int
     """Tasks of the test, of which these are some."""
+    num_seeds: int = 1
+    """Seeds of the test, of which these are the first."""
 
 
 def make_scenes(
@@ -103,6 +105,7 @@ def make_scenes(
         exact=exact,
         chosen=some,
         num_tested=rollouts.reward.shape[1],
+        num_seeds=rollouts.reward.shape[0],
     )
 
 

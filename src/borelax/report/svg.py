@@ -25,7 +25,7 @@ class Series:
     values: np.ndarray
     """[K, S]; NaN where nothing is known."""
     colour: int = 0
-    dashed: bool = False
+    """And how it is dashed; 6: a yardstick."""
 
 
 @dataclass(frozen=True)
@@ -196,8 +196,7 @@ def _series(place: _Scale, series: Series, dots: bool) -> str:
             edge += [(a, place.y(v)) for a, v in zip(x, low[run], strict=True)][::-1]
             parts.append(f'<path class="band {kind}" d="{_path(edge)}Z"/>')
         points = [(a, place.y(v)) for a, v in zip(x, mean[run], strict=True)]
-        style = " dashed" if series.dashed else ""
-        parts.append(f'<path class="line {kind}{style}" d="{_path(points)}"/>')
+        parts.append(f'<path class="line {kind}" d="{_path(points)}"/>')
         if dots or len(points) == 1:
             parts += [
                 f'<circle class="dot {kind}" cx="{a:.1f}" cy="{b:.1f}" r="3.5"/>'

@@ -36,15 +36,32 @@ def write_report(
     Raises:
         DataError: if the folder is not that of a run, or nothing can be written.
     """
-    folder = Path(folder)
+    run, pictures = draw_run(Path(folder), experiment)
+    return write_page(run, pictures, out)
+
+
+def draw_run(
+    folder: Path, experiment: Experiment | None = None
+) -> tuple[RunData, Pictures]:
+    """What a run's folder holds, and what can be drawn of it; see ``write_report``."""
+    require_run(folder)
+    run = read_run(folder, experiment)
+    return run, draw(run)
+
+
+def require_run(folder: Path) -> None:
+    """Refuse a folder that is not a run's."""
     if not (folder / "experiment.json").exists():
         raise DataError(
             f"{folder} is not the folder of a run: experiment.json is missing there. "
             "Name the folder that `borelax run` printed."
         )
-    run = read_run(folder, experiment)
-    text = page(run, draw(run))
-    out = Path(out) if out else folder / "report.html"
+
+
+def write_page(run: RunData, pictures: Pictures, out: str | Path | None = None) -> Path:
+    """Write what was drawn; returns the file, ``report.html`` unless ``out`` is it."""
+    out = Path(out) if out else run.folder / "report.html"
+    text = page(run, pictures)
     with atomic(out) as file:
         file.write(text.encode("utf-8", "replace"))
     return out
