@@ -15,6 +15,7 @@ import numpy as np
 
 from borelax.cli import run_command
 from borelax.files import atomic
+from borelax.oracles.oracle import solve
 from borelax.presets import preset
 from borelax.relabel.rewards import KeepAsIs
 from borelax.report import facts
@@ -59,7 +60,10 @@ def bars(runs: list[RunData]) -> list[Bar]:
         Bar(f"borelax, {facts.logs(run)}", run.results["return"]["mean"], None, i)
         for i, run in enumerate(runs)
     ]
-    oracles = [b for b in facts.bars(runs[0].results) if "borelax" not in b.name]
+    results = runs[0].results
+    oracle = solve(runs[0].experiment.family).to_json() | results["oracle"]
+    known = facts.bars(results | {"oracle": oracle})
+    oracles = [bar for bar in known if "borelax" not in bar.name]
     return sorted([*own, *oracles], key=lambda bar: -bar.value)
 
 

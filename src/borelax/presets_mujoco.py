@@ -111,7 +111,9 @@ def ant_semicircle_gpu() -> Experiment:
             rollouts_per_iteration=10,
             updates_per_iteration=1_000,
             standardise=True,
-            agent=replace(AGENT, discount=0.97, entropy_weight=0.05),
+            agent=replace(
+                AGENT, lr=1e-3, num_critics=5, discount=0.97, entropy_weight=0.05
+            ),
         ),
         relabel=RelabelRewards(belief_pieces=1.0, meta_pieces=0.8),
         belief=replace(GPU_BELIEF, updates=12_000),
@@ -148,7 +150,7 @@ def half_cheetah_vel_gpu() -> Experiment:
 
 
 def ant_semicircle_quick() -> Experiment:
-    """A laptop's share of ``gpu``: 8 tasks, half the data each, one small seed."""
+    """A laptop's share of ``gpu``: 8 tasks, a quarter of the data each, one seed."""
     gpu = ant_semicircle_gpu()
     return replace(
         gpu,
@@ -157,6 +159,7 @@ def ant_semicircle_quick() -> Experiment:
         collect=replace(
             gpu.collect,
             num_tasks=8,
+            iterations=50,
             rollouts_per_iteration=5,
             updates_per_iteration=500,
         ),
