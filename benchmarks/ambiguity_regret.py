@@ -163,7 +163,7 @@ def results_of(pipeline: Pipeline) -> float:
     return results["fraction_of_bayes_optimal"]
 
 
-def correlation(rows: list[dict], first: str, second: str) -> dict[str, float]:
+def correlation(rows: list[dict], first: str, second: str) -> dict[str, float | None]:
     """Spearman's over all settings, and of the ranks that each has in its own family.
 
     The second does not ask whether one family is harder than another.
@@ -175,7 +175,14 @@ def correlation(rows: list[dict], first: str, second: str) -> dict[str, float]:
         mine = [row["family"] == family for row in rows]
         own[mine] = (_ranks(pairs[mine]) - 0.5) / np.sum(mine)
     ranks = {"over all": _ranks(pairs), "within families": own}
-    return {name: float(np.corrcoef(x.T)[0, 1]) for name, x in ranks.items()}
+    return {name: _pearson(x) for name, x in ranks.items()}
+
+
+def _pearson(columns: np.ndarray) -> float | None:
+    """None where one of the two is always the same."""
+    if (columns == columns[0]).all(axis=0).any():
+        return None
+    return round(float(np.corrcoef(columns.T)[0, 1]), 4)
 
 
 def draw(rows: list[dict], correlations: dict[str, dict], path: Path) -> None:
@@ -205,8 +212,9 @@ def draw(rows: list[dict], correlations: dict[str, dict], path: Path) -> None:
                     )
         axes.set_xlabel("before training: telling steps without a counterpart")
         axes.set_ylabel(f"after training: {words}")
-        words = (f"{value:.2f} {over}" for over, value in correlations[name].items())
-        axes.set_title(f"rank correlation {', '.join(words)}", fontsize=9)
+        found = correlations[name].items()
+        known = (f"{value:.2f} {over}" for over, value in found if value is not None)
+        axes.set_title(f"rank correlation {', '.join(known)}", fontsize=9)
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].legend(frameon=False, fontsize=8)
     with atomic(path) as file:

@@ -131,10 +131,11 @@ def test_ctrl_c_between_the_loops_ends_with_130(tmp_path, capsys, monkeypatch):
     assert sentence(capsys) == "borelax: stopped.\n"
 
 
-def test_a_reader_who_has_seen_enough_ends_it_quietly():
+@pytest.mark.parametrize("words", [["--help"], ["oracle", "semicircle"]])
+def test_a_reader_who_has_seen_enough_ends_it_quietly(words):
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-m", "borelax", "--help"]
+    command = [sys.executable, "-m", "borelax", *words]
     ended = subprocess.run(command, stdout=write, stderr=subprocess.PIPE)
     os.close(write)
     assert (ended.returncode, ended.stderr) == (141, b"")

@@ -92,10 +92,9 @@ def _prepare_jax(deterministic: bool) -> None:
 
 
 def _run(command: str, argv: list[str]) -> None:
-    from rich.console import Console
-
     from borelax.options import parse_domain
     from borelax.pipeline import run
+    from borelax.progress import Printed
     from borelax.report.table import print_results
 
     experiment, options = parse_domain(command, argv)
@@ -105,7 +104,7 @@ def _run(command: str, argv: list[str]) -> None:
         logs=options.logs,
         checkpoint_seconds=options.checkpoint_seconds,
     )
-    print_results(results, Console())
+    print_results(results, Printed())
     print(f"Results: {options.folder / 'results.json'}")
     if options.report:
         from borelax.report.write import report_line
@@ -129,11 +128,9 @@ def _collect(command: str, argv: list[str]) -> None:
 
 
 def _phase(command: str, argv: list[str]) -> None:
-    from rich.console import Console
-
     from borelax.options import parse_run
     from borelax.pipeline import Pipeline
-    from borelax.progress import ProgressDisplay
+    from borelax.progress import Printed, ProgressDisplay
     from borelax.report.table import print_results
     from borelax.run_folder import require_done
     from borelax.tasks.family import name_of
@@ -145,7 +142,7 @@ def _phase(command: str, argv: list[str]) -> None:
     require_done(folder, needed, name_of(experiment.family))
     pipeline = Pipeline(experiment, folder, ProgressDisplay(), seconds)
     if command == "evaluate":
-        print_results(pipeline.results(), Console())
+        print_results(pipeline.results(), Printed())
         return
     _ = pipeline.model if command == "belief" else pipeline.policies
     print(f"{command}: done, in {folder}")
@@ -177,11 +174,9 @@ def _compare(command: str, argv: list[str]) -> None:
 
 
 def _diagnose(command: str, argv: list[str]) -> None:
-    from rich.console import Console
-
     from borelax.any_logs import open_logs
     from borelax.options import parse_diagnose
-    from borelax.progress import ProgressDisplay
+    from borelax.progress import Printed, ProgressDisplay
     from borelax.report.diagnosis import print_diagnosis, print_json
     from borelax.report.diagnosis_figure import draw_diagnosis
 
@@ -193,7 +188,7 @@ def _diagnose(command: str, argv: list[str]) -> None:
     if options.json:
         print_json(diagnosis)
     else:
-        print_diagnosis(diagnosis, str(path), Console())
+        print_diagnosis(diagnosis, str(path), Printed())
     if options.plot is not None:
         draw_diagnosis(diagnosis, options.plot)
         print(f"Picture: {options.plot}", file=sys.stderr if options.json else None)
@@ -207,30 +202,27 @@ def _oracle(command: str, argv: list[str]) -> None:
 
 
 def _bench(command: str, argv: list[str]) -> None:
-    from rich.console import Console
-
     from borelax.bench import bench
     from borelax.files import write_json
     from borelax.options import parse_bench
-    from borelax.progress import ProgressDisplay
+    from borelax.progress import Printed, ProgressDisplay
     from borelax.report.bench import print_bench
 
     experiment, out = parse_bench(command, argv)
     measured = bench(experiment, ProgressDisplay())
-    print_bench(measured, Console())
+    print_bench(measured, Printed())
     if out is not None:
         write_json(out, measured)
         print(f"Figures: {out}")
 
 
 def _reproduce(command: str, argv: list[str]) -> None:
-    from rich.console import Console
-
     from borelax.options import parse_reproduce
+    from borelax.progress import Printed
     from borelax.report.table1 import print_table1
 
     table, cells = parse_reproduce(command, argv)
-    print_table1(table.run(cells), Console())
+    print_table1(table.run(cells), Printed())
     print(f"Table: {table.out / 'table1.json'}")
 
 

@@ -51,6 +51,13 @@ def test_families_may_differ_without_hiding_what_holds_within_them(
     assert "over 5 settings" in capsys.readouterr().out
 
 
+def test_what_never_differs_has_no_rank_correlation(benchmark, tmp_path):
+    rows = rows_of("wind", (0.0, 0.1), (0.0, 0.2))
+    benchmark["summarise"](rows, tmp_path)
+    summary = json.loads((tmp_path / "regret.json").read_text())
+    assert summary["rank_correlation"]["ambiguity"]["regret"]["over all"] is None
+
+
 def test_equal_values_share_their_rank(benchmark):
     rows = rows_of("wind", (0.0, 0.1), (0.0, 0.1), (1.0, 0.5), (1.0, 0.5))
     found = benchmark["correlation"](rows, "ambiguity", "regret")

@@ -59,7 +59,7 @@ def test_returns_stand_beside_the_oracles():
         ["episode 2", "24.00", ""],
         ["borelax, all episodes", "30.00", "75.0%"],
         ["Bayes-optimal", "40.00", "100.0%"],
-        ["Thompson sampling, redrawn when empty", "34.00", "85.0%"],
+        ["Thompson sampling, redrawn when ruled out", "34.00", "85.0%"],
         ["Thompson sampling, per episode", "8.00", "20.0%"],
         ["task known", "44.00", "110.0%"],
         ["borelax, belief frozen at the prior", "10.00", "25.0%"],

@@ -17,6 +17,7 @@ from borelax.simulate import mujoco_engine
 from borelax.simulate.mujoco_engine import (
     BatchedSimulations,
     ThreadedSimulations,
+    engine,
     load_model,
     mujoco_version,
     simulations,
@@ -109,7 +110,7 @@ def test_older_mujocos_are_threaded_by_python(monkeypatch) -> None:
 
 def test_models_load_in_silence_and_once(tmp_path, monkeypatch, capfd) -> None:
     monkeypatch.chdir(tmp_path)
-    load_model.cache_clear()
+    mujoco_engine._load.cache_clear()
     model = load_model("half_cheetah.xml")
     assert load_model("half_cheetah.xml") is model
     assert capfd.readouterr().err == "" and os.listdir() == []
@@ -125,8 +126,12 @@ def test_models_of_ones_own_are_given_by_path(tmp_path, monkeypatch) -> None:
     assert load_model(str(path)).nq == 7
     monkeypatch.chdir(tmp_path)
     assert load_model("ball.xml").nq == 7
+    before = engine("ball.xml")
+    path.write_text(path.read_text().replace("<freejoint/>", "<joint/>"))
+    assert load_model("ball.xml").nq == 1, "read again where the file has changed"
+    assert engine("ball.xml") != before
     path.with_name("torn.xml").write_text("<mujoco><worldbody>")
-    with pytest.raises(ConfigError, match=r"cannot read the model torn\.xml: .*XML"):
+    with pytest.raises(ConfigError, match=r"cannot read the model .*torn\.xml: .*XML"):
         load_model("torn.xml")
     with pytest.raises(ConfigError, match=r"There is no MuJoCo model .*moon\.xml"):
         load_model("moon.xml")
@@ -134,7 +139,7 @@ def test_models_of_ones_own_are_given_by_path(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("package", ["mujoco", "gymnasium"])
 def test_a_missing_package_is_named(monkeypatch, package: str) -> None:
-    load_model.cache_clear()
+    mujoco_engine._load.cache_clear()
     monkeypatch.setitem(sys.modules, package, None)
     if package == "gymnasium":
         monkeypatch.setattr(mujoco_engine, "find_spec", lambda name: None)

@@ -155,8 +155,10 @@ def test_broken_families_are_refused_in_a_sentence(family, sentence: str) -> Non
 def test_tasks_that_repeat_are_refused() -> None:
     pairs = (jnp.array([1, 2, 1]), jnp.array([[0.5, 1], [0.5, 1], [0.5, 2]]))
     refuse_repeats(Points(), pairs)
-    with pytest.raises(ConfigError, match=r"tasks 0 and 2 the same .* all_tasks"):
+    with pytest.raises(ConfigError, match=r"tasks 0 and 2 are equal; .* list them"):
         refuse_repeats(Points(), pairs[0])
+    with pytest.raises(ConfigError, match="must list each once"):
+        refuse_repeats(Gridworld(), pairs[0])
 
 
 def test_finite_family_gives_every_task_once_and_no_more() -> None:

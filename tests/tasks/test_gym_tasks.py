@@ -89,6 +89,22 @@ BROKEN = {
         r"sample_task gives key<fry>\[\] with more in it than finite numbers",
     ),
     "no numbers": (replace(TWIN, sample_task=lambda key: ()), "gives no number at all"),
+    "tasks in a list": (
+        replace(TWIN, all_tasks=lambda: [0.5, 1.0]),
+        r"all_tasks\(\) must give arrays, the tasks along their first axis",
+    ),
+    "all_tasks fails": (
+        replace(TWIN, all_tasks=fails),
+        r"all_tasks\(\) must give arrays.* RuntimeError: no such thing",
+    ),
+    "tasks of another shape": (
+        replace(TWIN, all_tasks=lambda: jnp.zeros((4, 3))),
+        r"tasks of all_tasks\(\) have shapes \(3,\), those of sample_task \(2,\)",
+    ),
+    "listed nan": (
+        replace(TWIN, all_tasks=lambda: jnp.full((4, 2), jnp.nan)),
+        r"all_tasks gives float32\[4, 2\] with more in it than finite numbers",
+    ),
     "make_env fails": (
         replace(TWIN, make_env=fails),
         "make_env fails on the task .*: RuntimeError: no such thing",
@@ -168,6 +184,10 @@ BROKEN = {
     "reward of none": (
         after(lambda o, r, *x: (o, None, *x)),
         "pays None, which is no finite number",
+    ),
+    "complex reward": (
+        after(lambda o, r, *x: (o, np.complex64(1j), *x)),
+        "which is no finite number",
     ),
     "many ends": (
         after(lambda o, r, t, u, i: (o, r, np.zeros(2, bool), u, i)),

@@ -120,7 +120,7 @@ def test_gymnasium_tasks_run_through_every_phase(tasks, tmp_path):
 def test_tasks_that_can_be_listed_are_each_used_once(tmp_path):
     sides = jnp.array([-1.0, 1.0, 0.5])
     few = replace(FALL, sample_task=lambda key: jr.choice(key, sides))
-    with pytest.raises(ConfigError, match=r"tasks \d and \d the same values"):
+    with pytest.raises(ConfigError, match=r"tasks \d and \d are equal"):
         Pipeline(tiny(few), tmp_path, Quiet()).train_tasks()
     listed = Pipeline(tiny(replace(few, all_tasks=lambda: sides)), tmp_path, Quiet())
     np.testing.assert_array_equal(listed.train_tasks(), sides)

@@ -47,11 +47,13 @@ def write_comparison(folders: Sequence[Path], out: Path) -> Path:
 
 def draw_all(runs: Sequence[RunData]) -> list[Pictures]:
     """Pictures of each run; of equal tests, the same tasks."""
-    first = draw(runs[0])
-    pictures = [first]
-    for run in runs[1:]:
-        chosen = first.scenes.chosen if first.scenes and _same(runs[0], run) else None
-        pictures.append(draw(run, chosen=chosen))
+    pictures: list[Pictures] = []
+    for run in runs:
+        earlier = zip(runs, pictures, strict=False)
+        chosen = (
+            p.scenes.chosen for other, p in earlier if p.scenes and _same(other, run)
+        )
+        pictures.append(draw(run, chosen=next(chosen, None)))
     return pictures
 
 

@@ -18,7 +18,15 @@ INK, MUTED, LINE = "#222222", "#777777", "#d5dae0"
 BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"
 COLOURS = (BLUE, ORANGE, GREEN, "#cc79a7", "#e69f00", "#56b4e9", "#999999")
 """Okabe and Ito's, which the colour-blind can tell apart; the last for yardsticks."""
-DASHES = ("-", (5, 2), (1, 1.2), (5, 1.5, 1, 1.5), (2.5, 1.5), (8, 1, 1, 1, 1, 1), "--")
+DASHES = (
+    "-",
+    (5, 2),
+    (1, 1.2),
+    (5, 1.5, 1, 1.5),
+    (2.5, 1.5),
+    (8, 1, 1, 1, 1, 1),
+    (8, 6),
+)
 """How lines of these colours are dashed, for those who see no colours."""
 COLUMN, PAGE = 3.3, 6.9
 """Widths of a paper's column and page, in inches."""

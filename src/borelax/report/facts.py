@@ -101,7 +101,7 @@ def bars(results: dict[str, Any]) -> list[Bar]:
     rows = {
         "task known": oracle.get("known_task"),
         _best(results): oracle.get("bayes_optimal") if on_test is None else on_test,
-        "Thompson sampling, redrawn when empty": oracle.get("thompson_per_step"),
+        "Thompson sampling, redrawn when ruled out": oracle.get("thompson_per_step"),
         "Thompson sampling, per episode": oracle.get("thompson_per_episode"),
         "goal-seeker without memory": oracle.get("memoryless"),
         "borelax, belief frozen": results["belief"].get("frozen_return"),
@@ -192,8 +192,7 @@ def _again(run: RunData) -> str:
     """What to type; and whose the logs are, if not the run's own."""
     command = command_of(run.experiment) if run.experiment else None
     if run.experiment is None or command is None:
-        own = "This run's family is code of your own: call borelax.run from Python."
-        return f"<pre>{own}</pre>"
+        return "<p>No command says it: call borelax.run(experiment, out).</p>"
     typed = f"<pre>{escape(install_of(run.experiment))}\n{escape(command)}</pre>"
     if run.states["collect"] != "done" or "collect" in (run.seconds or {"collect"}):
         return typed

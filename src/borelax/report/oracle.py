@@ -3,26 +3,28 @@
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from borelax.oracles.gridworld import GridworldOracle
 from borelax.oracles.oracle import Solved, solve
 from borelax.oracles.search_oracle import SearchOracle
 from borelax.oracles.wind import WindOracle
+from borelax.progress import Printed
 from borelax.report.oracle_figure import check_suffix, draw_oracle
 from borelax.tasks.gridworld import Gridworld
 
 ARROWS = "·↑→↓←"
 GRIDWORLD_ROWS = {
     "Bayes-optimal": "bayes_optimal",
-    "Thompson sampling, redrawn when empty": "thompson_per_step",
+    "Thompson sampling, redrawn when ruled out": "thompson_per_step",
     "Thompson sampling, per episode": "thompson_per_episode",
     "task known": "known_task",
 }
 SEARCH_ROWS = {
     "Bayes-optimal, at least": "bayes_optimal",
     "Bayes-optimal, at most": "upper_bound",
+    "Thompson sampling, redrawn when ruled out": "thompson_per_step",
+    "Thompson sampling, per episode": "thompson_per_episode",
     "task known": "known_task",
 }
 WIND_ROWS = {
@@ -40,7 +42,7 @@ def print_oracle(
     """A table of expected returns, how they are earned, and a picture if asked for."""
     if plot is not None:
         check_suffix(plot)
-    console = Console()
+    console = Printed()
     with console.status("Looking for the best possible agents"):
         solved = solve(family, recompute=recompute)
     console.print(_table(family, solved))

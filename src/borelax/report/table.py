@@ -26,7 +26,7 @@ def print_results(results: dict[str, Any], console: Console) -> None:
         "borelax, all episodes": returns["mean"],
         name_of_best: oracle["bayes_optimal"] if best is None else best,
         "no agent can exceed": oracle.get("upper_bound"),
-        "Thompson sampling, redrawn when empty": oracle.get("thompson_per_step"),
+        "Thompson sampling, redrawn when ruled out": oracle.get("thompson_per_step"),
         "Thompson sampling, per episode": oracle.get("thompson_per_episode"),
         "without memory": oracle.get("memoryless"),
         "task known": oracle.get("known_task"),

@@ -33,9 +33,8 @@ def mujoco_version() -> str:
 
 def engine(file: str) -> str:
     """What moves a model: MuJoCo's version, and the model's file by its hash."""
-    found = f"MuJoCo {mujoco_version()}"
-    path = model_path(file)
-    return f"{found}, {path.name} {sha256(path.read_bytes()).hexdigest()[:12]}"
+    path, found = model_path(file), f"MuJoCo {mujoco_version()}"
+    return f"{found}, {path.name} {_sha(path)[:12]}"
 
 
 def model_path(file: str) -> Path:
@@ -48,10 +47,19 @@ def model_path(file: str) -> Path:
     return path
 
 
-@lru_cache(maxsize=8)
 def load_model(file: str) -> Any:
-    """The model of a file."""
-    mujoco, path = _import_mujoco(), model_path(file)
+    """The model of a file; read once, unless the file changes."""
+    path = model_path(file)
+    return _load(path.resolve(), _sha(path))
+
+
+def _sha(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _load(path: Path, sha: str) -> Any:
+    mujoco = _import_mujoco()
     try:
         with _hushed(mujoco):
             return mujoco.MjModel.from_xml_path(str(path))

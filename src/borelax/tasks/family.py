@@ -81,7 +81,18 @@ def all_tasks(family: TaskDistribution | GymTasks) -> Task | None:
     Such a family has few enough tasks to use each exactly once. None: it has not.
     """
     listed = getattr(family, "all_tasks", None)
-    return None if listed is None else listed()
+    if listed is None:
+        return None
+    try:
+        tasks = listed()
+        axis_size(tasks)
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise ConfigError(
+            f"{name_of(family)}: all_tasks() must give arrays, the tasks along their "
+            f"first axis. {said}"
+        ) from error
+    return tasks
 
 
 def name_of(family: TaskDistribution | GymTasks) -> str:
@@ -120,11 +131,13 @@ def refuse_repeats(family: TaskDistribution | GymTasks, tasks: Task) -> None:
     rows = [np.asarray(x) for x in jax.tree.leaves(tasks)]
     for n in range(axis_size(tasks)):
         first = seen.setdefault(b"".join(row[n].tobytes() for row in rows), n)
+        remedy = (
+            "all_tasks must list each once"
+            if all_tasks(family) is not None
+            else "where there are only so many, list them with all_tasks"
+        )
         require(
-            first == n,
-            f"{name_of(family)}: sample_task gave tasks {first} and {n} the same "
-            "values; where there are only so many tasks, list them with all_tasks, "
-            "and each is used once.",
+            first == n, f"{name_of(family)}: tasks {first} and {n} are equal; {remedy}."
         )
 
 

@@ -9,6 +9,7 @@ import jax.random as jr
 import numpy as np
 
 from borelax.errors import ConfigError, require
+from borelax.tasks.family import all_tasks
 from borelax.tasks.gym_tasks import (
     ActionScale,
     GymTasks,
@@ -17,6 +18,8 @@ from borelax.tasks.gym_tasks import (
 )
 from borelax.types import Box, Key, Transition
 
+REAL = "biuf"
+"""NumPy's letters for truth values, whole and real numbers."""
 AGREEMENT = 1e-3
 """How far ``reward`` may be from what was paid: float32 against the environment's."""
 
@@ -88,16 +91,35 @@ def _sample(tasks: GymTasks, key: Key) -> Any:
             f"{tasks.name}: sample_task(key=…) must be written in JAX and give numbers "
             f"or arrays of them: {_said(error)}"
         ) from error
+    _check_numbers(tasks, "sample_task", task)
+    if tasks.all_tasks is not None:
+        _check_listed(tasks, task)
+    return task
+
+
+def _check_numbers(tasks: GymTasks, name: str, task: Any) -> None:
     leaves = jax.tree.leaves(task)
-    require(len(leaves) > 0, f"{tasks.name}: sample_task gives no number at all.")
+    require(len(leaves) > 0, f"{tasks.name}: {name} gives no number at all.")
     for leaf in leaves:
         number = leaf.dtype == bool or jnp.issubdtype(leaf.dtype, jnp.number)
         require(
             bool(number and jnp.isfinite(leaf).all()),
-            f"{tasks.name}: sample_task gives {leaf.dtype}{list(leaf.shape)} with more "
-            "in it than finite numbers, which a task is made of.",
+            f"{tasks.name}: {name} gives {leaf.dtype}{list(leaf.shape)} with more in "
+            "it than finite numbers, which a task is made of.",
         )
-    return task
+
+
+def _check_listed(tasks: GymTasks, one: Any) -> None:
+    """The tasks of ``all_tasks`` are like those of ``sample_task``."""
+    listed = all_tasks(tasks)
+    first = jax.tree.map(lambda x: x[0], listed)
+    forms = [(jax.tree.structure(x), jax.tree.map(jnp.shape, x)) for x in (first, one)]
+    require(
+        forms[0] == forms[1],
+        f"{tasks.name}: the tasks of all_tasks() have shapes {forms[0][1]}, those of "
+        f"sample_task {forms[1][1]}; make them the same.",
+    )
+    _check_numbers(tasks, "all_tasks", listed)
 
 
 def _check_kind(tasks: GymTasks, env: Any) -> None:
@@ -284,8 +306,8 @@ def refuse_disagreement(
 
 def _is_number(x: Any) -> bool:
     """One number, or truth value, in Python's, NumPy's or JAX's form."""
-    kinds = (bool, int, float, np.number, np.bool_, np.ndarray, jax.Array)
-    return isinstance(x, kinds) and np.ndim(x) == 0
+    kinds = (bool, int, float, np.generic, np.ndarray, jax.Array)
+    return isinstance(x, kinds) and np.ndim(x) == 0 and np.asarray(x).dtype.kind in REAL
 
 
 def _said(error: Exception) -> str:
