@@ -124,11 +124,12 @@ def draw_domain(domain: str, folders: list[Path], out: Path) -> None:
             else beliefs_figure(rows, 0, failing, "png")
         ),
         f"{domain}-paths.png": paths_figure(pictures[0], "png"),
-        f"{domain}-returns.png": bars_figure(bars(runs), "png"),
-        f"{domain}-episodes.png": episodes_figure(
-            episodes(runs, pictures), runs[0].experiment.family.episodes, "png"
-        ),
     }
+    if relabelled.frame.kind != "winds":  # one episode, and nobody to compare with
+        made[f"{domain}-returns.png"] = bars_figure(bars(runs), "png")
+        made[f"{domain}-episodes.png"] = episodes_figure(
+            episodes(runs, pictures), runs[0].experiment.family.episodes, "png"
+        )
     if relabelled.frame.kind == "cells":
         made[f"{domain}-distance.png"] = distance_figure(runs, pictures)
     for name, content in made.items():
