@@ -94,7 +94,7 @@ def _prepare_jax(deterministic: bool) -> None:
 def _run(command: str, argv: list[str]) -> None:
     from borelax.options import parse_domain
     from borelax.pipeline import run
-    from borelax.progress import Printed
+    from borelax.report.printed import Printed
     from borelax.report.table import print_results
 
     experiment, options = parse_domain(command, argv)
@@ -130,7 +130,8 @@ def _collect(command: str, argv: list[str]) -> None:
 def _phase(command: str, argv: list[str]) -> None:
     from borelax.options import parse_run
     from borelax.pipeline import Pipeline
-    from borelax.progress import Printed, ProgressDisplay
+    from borelax.progress import ProgressDisplay
+    from borelax.report.printed import Printed
     from borelax.report.table import print_results
     from borelax.run_folder import require_done
     from borelax.tasks.family import name_of
@@ -176,9 +177,10 @@ def _compare(command: str, argv: list[str]) -> None:
 def _diagnose(command: str, argv: list[str]) -> None:
     from borelax.any_logs import open_logs
     from borelax.options import parse_diagnose
-    from borelax.progress import Printed, ProgressDisplay
+    from borelax.progress import ProgressDisplay
     from borelax.report.diagnosis import print_diagnosis, print_json
     from borelax.report.diagnosis_figure import draw_diagnosis
+    from borelax.report.printed import Printed
 
     path, options = parse_diagnose(command, argv)
     material = open_logs(path)
@@ -205,8 +207,9 @@ def _bench(command: str, argv: list[str]) -> None:
     from borelax.bench import bench
     from borelax.files import write_json
     from borelax.options import parse_bench
-    from borelax.progress import Printed, ProgressDisplay
+    from borelax.progress import ProgressDisplay
     from borelax.report.bench import print_bench
+    from borelax.report.printed import Printed
 
     experiment, out = parse_bench(command, argv)
     measured = bench(experiment, ProgressDisplay())
@@ -218,7 +221,7 @@ def _bench(command: str, argv: list[str]) -> None:
 
 def _reproduce(command: str, argv: list[str]) -> None:
     from borelax.options import parse_reproduce
-    from borelax.progress import Printed
+    from borelax.report.printed import Printed
     from borelax.report.table1 import print_table1
 
     table, cells = parse_reproduce(command, argv)

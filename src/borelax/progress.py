@@ -14,14 +14,6 @@ from rich.progress import (
 )
 
 
-class Printed(Console):
-    """Standard output. Where nobody reads on, the command ends, as others do."""
-
-    def on_broken_pipe(self) -> None:
-        """Rich would exit with 1, whatever called it."""
-        raise BrokenPipeError
-
-
 class ProgressDisplay:
     """One task at a time: ``begin``, many ``update``, ``end``."""
 

@@ -9,8 +9,8 @@ from borelax.oracles.gridworld import GridworldOracle
 from borelax.oracles.oracle import Solved, solve
 from borelax.oracles.search_oracle import SearchOracle
 from borelax.oracles.wind import WindOracle
-from borelax.progress import Printed
 from borelax.report.oracle_figure import check_suffix, draw_oracle
+from borelax.report.printed import Printed
 from borelax.tasks.gridworld import Gridworld
 
 ARROWS = "·↑→↓←"

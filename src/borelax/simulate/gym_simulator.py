@@ -17,7 +17,7 @@ import numpy as np
 from borelax.errors import require
 from borelax.simulate.gym_envs import EnvBatch, EnvStore
 from borelax.simulate.simulator import RewardFunction
-from borelax.tasks.gym_check import refuse_disagreement
+from borelax.tasks.gym_rewards import refuse_disagreement
 from borelax.tasks.gym_tasks import GymTasks
 from borelax.types import Box, Episodes, Key, Spec, Transition, axis_size
 

@@ -1,6 +1,5 @@
 """Try a user's Gymnasium tasks, and say in one sentence what breaks their contract."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -10,27 +9,17 @@ import numpy as np
 
 from borelax.errors import ConfigError, require
 from borelax.tasks.family import all_tasks
+from borelax.tasks.gym_rewards import Trial, check_reward, said
 from borelax.tasks.gym_tasks import (
     ActionScale,
     GymTasks,
     import_gymnasium,
     reset_options,
 )
-from borelax.types import Box, Key, Transition
+from borelax.types import Box, Key
 
 REAL = "biuf"
 """NumPy's letters for truth values, whole and real numbers."""
-AGREEMENT = 1e-3
-"""How far ``reward`` may be from what was paid: float32 against the environment's."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One episode of random actions, as it would be logged."""
-
-    obs: np.ndarray
-    actions: np.ndarray
-    rewards: np.ndarray
 
 
 def check_gym_tasks(tasks: GymTasks, *, key: Key | None = None) -> None:
@@ -54,7 +43,7 @@ def make_env(tasks: GymTasks, task: Any) -> Any:
         env = tasks.make_env(as_numpy)
     except Exception as error:
         raise ConfigError(
-            f"{tasks.name}: make_env fails on the task {as_numpy}: {_said(error)}"
+            f"{tasks.name}: make_env fails on the task {as_numpy}: {said(error)}"
         ) from error
     _check_kind(tasks, env)
     _check_spaces(tasks, env)
@@ -80,7 +69,7 @@ def _check_starts(tasks: GymTasks, task: Any, env: Any) -> None:
             "reset forget the episode before.",
         )
         for name in ("reward", "training_reward"):
-            _check_reward(tasks, name, task, trial)
+            check_reward(tasks, name, task, trial)
 
 
 def _sample(tasks: GymTasks, key: Key) -> Any:
@@ -89,7 +78,7 @@ def _sample(tasks: GymTasks, key: Key) -> Any:
     except Exception as error:
         raise ConfigError(
             f"{tasks.name}: sample_task(key=…) must be written in JAX and give numbers "
-            f"or arrays of them: {_said(error)}"
+            f"or arrays of them: {said(error)}"
         ) from error
     _check_numbers(tasks, "sample_task", task)
     if tasks.all_tasks is not None:
@@ -179,7 +168,7 @@ def _try(tasks: GymTasks, env: Any, start: str, *, seed: int) -> Trial:
         try:
             result = env.step(scale(action[None])[0])
         except Exception as error:
-            raise ConfigError(f"{place} fails: {_said(error)}") from error
+            raise ConfigError(f"{place} fails: {said(error)}") from error
         require(
             isinstance(result, tuple) and len(result) == 5,
             f"{place} must return observation, reward, terminated, truncated and info, "
@@ -219,7 +208,7 @@ def _first(tasks: GymTasks, env: Any, start: str, seed: int) -> np.ndarray:
     try:
         result = env.reset(seed=seed, options=reset_options(start))
     except Exception as error:
-        raise ConfigError(f"{place} fails: {_said(error)}") from error
+        raise ConfigError(f"{place} fails: {said(error)}") from error
     require(
         isinstance(result, tuple) and len(result) == 2,
         f"{place} must return an observation and a dict of information.",
@@ -235,7 +224,7 @@ def _check_obs(tasks: GymTasks, place: str, obs: Any) -> None:
     except ValueError as error:  # rows of different lengths
         raise ConfigError(
             f"{place} gives an observation that is no array of {size} numbers "
-            f"(gymnasium.wrappers.FlattenObservation): {_said(error)}"
+            f"(gymnasium.wrappers.FlattenObservation): {said(error)}"
         ) from error
     require(
         obs.shape == (size,),
@@ -253,63 +242,7 @@ def _check_obs(tasks: GymTasks, place: str, obs: Any) -> None:
     )
 
 
-def _check_reward(tasks: GymTasks, name: str, task: Any, trial: Trial) -> None:
-    """The function takes logged steps, and ``reward`` says what was paid for them."""
-    function = getattr(tasks, name)
-    if function is None:
-        return
-    obs = jnp.asarray(trial.obs, jnp.float32)
-    paid = jnp.asarray(trial.rewards, jnp.float32)
-    steps = Transition(obs[:-1], jnp.asarray(trial.actions), paid, obs[1:])
-    try:
-        told = jax.jit(jax.vmap(lambda step: function(task, step)))(steps)
-    except Exception as error:
-        raise ConfigError(
-            f"{tasks.name}: {name}(task, step) must be written in JAX: {_said(error)}"
-        ) from error
-    require(
-        told.shape == paid.shape and told.dtype == jnp.float32,
-        f"{tasks.name}: {name}(task, step) must give a float32 scalar, not "
-        f"{told.dtype}{list(told.shape[1:])}.",
-    )
-    require(
-        bool(jnp.isfinite(told).all()), f"{tasks.name}: {name} gives NaN or infinity."
-    )
-    if name == "reward":
-        last = np.arange(1, 1 + len(paid)) == len(paid)
-        last &= len(paid) < tasks.spec.horizon
-        refuse_disagreement(tasks, np.asarray(told), trial.rewards, last)
-
-
-def refuse_disagreement(
-    tasks: GymTasks, told: np.ndarray, paid: np.ndarray, last: np.ndarray
-) -> None:
-    """Refuse a reward function that says something else than was paid.
-
-    Of steps that happened, in a row; ``last``: which ended their episode early. One
-    step in a thousand may differ: a threshold that float32 meets and float64 does not.
-    So may one last step in a thousand, which are looked at on their own: what the end
-    pays is often what counts.
-    """
-    apart = ~(np.abs(told - paid) <= AGREEMENT * np.maximum(1.0, np.abs(paid)))
-    for kind, among in (("steps", np.ones_like(last)), ("last steps", last)):
-        wrong = np.flatnonzero(apart & among)
-        broken = ~np.isfinite(told[wrong])
-        if len(wrong) > among.sum() // 1_000 or broken.any():
-            place = wrong[np.argmax(broken)]
-            raise ConfigError(
-                f"{tasks.name}: reward(task, step) disagrees with the environment on "
-                f"{len(wrong)} of {among.sum()} {kind}: the first time it says "
-                f"{told[place]:.6g} where {paid[place]:.6g} was paid."
-            )
-
-
 def _is_number(x: Any) -> bool:
     """One number, or truth value, in Python's, NumPy's or JAX's form."""
     kinds = (bool, int, float, np.generic, np.ndarray, jax.Array)
     return isinstance(x, kinds) and np.ndim(x) == 0 and np.asarray(x).dtype.kind in REAL
-
-
-def _said(error: Exception) -> str:
-    """An error in one line."""
-    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
