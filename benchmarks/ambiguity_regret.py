@@ -40,7 +40,7 @@ RELABEL = {
 
 MEASURED = {
     "regret": "regret, share of the optimum",
-    "cost_of_belief": "less than with the exact posterior, share of the optimum",
+    "cost_of_belief": "cost of the belief, share of the optimum",
 }
 """What training cost, and how much of it the learned belief did."""
 DIAGNOSED = ("ambiguity", "pairs_ambiguous")
@@ -190,7 +190,7 @@ def draw(rows: list[dict], correlations: dict[str, dict], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10.0, 4.4), layout="constrained")
+    figure = Figure(figsize=(11.5, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(MEASURED), sharey=True)
     for axes, (name, words) in zip(panels, MEASURED.items(), strict=True):
@@ -216,7 +216,8 @@ def draw(rows: list[dict], correlations: dict[str, dict], path: Path) -> None:
         known = (f"{value:.2f} {over}" for over, value in found if value is not None)
         axes.set_title(f"rank correlation {', '.join(known)}", fontsize=9)
         axes.spines[["top", "right"]].set_visible(False)
-    panels[0].legend(frameon=False, fontsize=8)
+    handles = panels[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside right upper", frameon=False, fontsize=8)
     with atomic(path) as file:
         figure.savefig(file, format="png", dpi=150)
 

@@ -26,6 +26,18 @@ def test_one_draw_is_worth_what_its_straight_walk_meets() -> None:
     assert simulated == pytest.approx(met, rel=0.1)
 
 
+def test_a_draw_that_proves_wrong_is_replaced_by_one_that_may_be_right() -> None:
+    """Two steps, each of which reaches any goal: hit at once, or else by the second."""
+    family = SemiCircle(horizon=2, episodes=1, goal_radius=0.3, step_size=2.0)
+    places = on_arc(midpoints(256))
+    near = np.linalg.norm(places[:, None] - places[None], axis=-1) <= 0.3
+    second = [near[~hit][:, ~hit].mean() * (~hit).mean() for hit in near]
+    expected = 2 * near.mean() + np.mean(second)
+    (simulated,) = thompson_returns(family, redraw=True)
+    assert simulated == pytest.approx(expected, rel=0.08)
+    assert thompson_returns(family, redraw=False)[0] < 0.9 * simulated
+
+
 def test_where_every_goal_is_everywhere_every_step_pays() -> None:
     family = SemiCircle(horizon=4, episodes=3, goal_radius=2.5)
     for redraw in (False, True):

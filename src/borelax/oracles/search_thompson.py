@@ -13,8 +13,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Int
 
-from borelax.oracles.search import midpoints
-from borelax.oracles.task_posterior import AnglePosterior, Possible
+from borelax.oracles.task_posterior import AnglePosterior, Possible, tasks_at
 from borelax.tasks.escape_room import EscapeRoom
 from borelax.tasks.semicircle import SemiCircle, goal_at
 from borelax.types import Key, Transition
@@ -38,19 +37,18 @@ def thompson_returns(
     family: SemiCircle | EscapeRoom, *, redraw: bool
 ) -> tuple[float, ...]:
     """Expected return of each episode; ``redraw``: as soon as the draw is ruled out."""
-    doors = isinstance(family, EscapeRoom)
-    angles = jnp.asarray(midpoints(NUM_TASKS), jnp.float32)
-    tasks = angles if doors else jax.vmap(goal_at)(angles)
     keys = jr.split(jr.key(0), NUM_TASKS)
     returns = jax.jit(jax.vmap(lambda t, k: _rollout(family, redraw, t, k)))
-    return tuple(returns(tasks, keys).mean(axis=0).tolist())
+    return tuple(returns(tasks_at(family, NUM_TASKS), keys).mean(axis=0).tolist())
 
 
 def _rollout(
     family: SemiCircle | EscapeRoom, redraw: bool, task: Any, key: Key
 ) -> Float[Array, "episodes"]:
     posterior = AnglePosterior(jnp.zeros((), jnp.int32), family)
-    places = _places(family)
+    tasks, _ = posterior.distribution(posterior.start())
+    doors = isinstance(family, EscapeRoom)
+    places = OUTSIDE * jax.vmap(goal_at)(tasks) if doors else tasks  # where to wait
 
     def draw(possible: Possible, key: Key) -> Int[Array, ""]:
         return jr.categorical(key, jnp.where(possible, 0.0, -jnp.inf))
@@ -78,12 +76,3 @@ def _rollout(
 
     keys = jr.split(key, family.episodes)
     return jax.lax.scan(episode, posterior.start(), keys)[1]
-
-
-def _places(family: SemiCircle | EscapeRoom) -> Float[Array, "angles 2"]:
-    """Where to wait, for each of the posterior's angles."""
-    posterior = AnglePosterior(jnp.zeros((), jnp.int32), family)
-    tasks, _ = posterior.distribution(posterior.start())
-    if isinstance(family, EscapeRoom):
-        return OUTSIDE * jax.vmap(goal_at)(tasks)
-    return tasks

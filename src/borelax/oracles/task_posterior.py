@@ -63,10 +63,7 @@ class AnglePosterior(eqx.Module):
 
     def distribution(self, memory: Possible) -> tuple[Any, Float[Array, "angles"]]:
         """The tasks at the grid's angles, and their probabilities."""
-        angles = jnp.asarray(midpoints(NUM_CELLS * PER_CELL), jnp.float32)
-        doors = isinstance(self.family, EscapeRoom)
-        tasks = angles if doors else jax.vmap(goal_at)(angles)
-        return tasks, memory / memory.sum()
+        return tasks_at(self.family, NUM_CELLS * PER_CELL), memory / memory.sum()
 
 
 class WindPosterior(eqx.Module):
@@ -101,6 +98,12 @@ class WindPosterior(eqx.Module):
 
 
 Posterior = AnglePosterior | WindPosterior
+
+
+def tasks_at(family: Any, count: int) -> Any:
+    """The doors, or the goals, at ``count`` evenly spread angles."""
+    angles = jnp.asarray(midpoints(count), jnp.float32)
+    return angles if isinstance(family, EscapeRoom) else jax.vmap(goal_at)(angles)
 
 
 def agrees(family: Any, task: Any, step: Transition) -> Bool[Array, ""]:
