@@ -140,7 +140,7 @@ def half_cheetah_vel_gpu() -> Experiment:
             rollouts_per_iteration=10,
             updates_per_iteration=500,
             standardise=True,
-            agent=replace(AGENT, discount=0.97, entropy_weight=0.01),
+            agent=replace(AGENT, lr=1e-3, discount=0.97, entropy_weight=0.01),
         ),
         belief=replace(GPU_BELIEF, updates=4_000),
         meta=replace(
