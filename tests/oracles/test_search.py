@@ -80,7 +80,7 @@ def test_a_disc_round_everything_costs_one_look() -> None:
     family = SemiCircle(horizon=4, episodes=1, goal_radius=3.0)
     values = search_oracle(family, effort=LITTLE).to_json()
     assert values.pop("exact") is False
-    assert list(values.values()) == [4.0, 4.0, 4.0]
+    assert set(values.values()) == {4.0} and len(values) == 5
 
 
 def test_stored_families_are_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
