@@ -22,14 +22,15 @@ from borelax.presets import preset
 from borelax.progress import ProgressDisplay
 from borelax.relabel.policies import ReplayPolicies
 from borelax.relabel.rewards import KeepAsIs, RelabelRewards
+from borelax.report.drawing import COLOURS
 from borelax.tasks.gridworld import Gridworld
 
-COLOURS = {
-    "gridworld": "#0072b2",
-    "semicircle": "#d55e00",
-    "escape-room": "#e69f00",
-    "wind": "#009e73",
-    "wind-hard": "#cc79a7",
+COLOURED = {
+    "gridworld": COLOURS[0],
+    "semicircle": COLOURS[1],
+    "escape-room": COLOURS[4],
+    "wind": COLOURS[2],
+    "wind-hard": COLOURS[3],
 }
 RELABEL = {
     "none": KeepAsIs(),
@@ -194,7 +195,7 @@ def draw(rows: list[dict], correlations: dict[str, dict], path: Path) -> None:
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(MEASURED), sharey=True)
     for axes, (name, words) in zip(panels, MEASURED.items(), strict=True):
-        for family, colour in COLOURS.items():
+        for family, colour in COLOURED.items():
             for repaired in (False, True):
                 some = [
                     (row["ambiguity"], row[name])

@@ -72,3 +72,8 @@ def require_widths(owner: object, *names: str) -> None:
             len(widths) > 0 and all(width > 0 for width in widths),
             f"{type(owner).__name__}.{name} must hold positive widths, not {widths}.",
         )
+
+
+def said(error: Exception) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"

@@ -161,8 +161,7 @@ def _returns(
     first = runs[0]
     if all(_same(first, run) for run in runs):
         if first.results is not None:
-            oracles = facts.bars(first.results)
-            bars += [bar for bar in oracles if "borelax" not in bar.name]
+            bars += facts.oracle_bars(first.results)
         best = best_by_episode(first)
         series += [best] if series and best is not None else []
     bars.sort(key=lambda bar: -bar.value)

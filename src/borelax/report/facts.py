@@ -112,6 +112,11 @@ def bars(results: dict[str, Any]) -> list[Bar]:
     return sorted(found, key=lambda bar: -bar.value)
 
 
+def oracle_bars(results: dict[str, Any]) -> list[Bar]:
+    """The same without the run's own."""
+    return [bar for bar in bars(results) if "borelax" not in bar.name]
+
+
 def bars_described(bars: list[Bar]) -> str:
     """The bars in words."""
     return "Returns: " + ", ".join(f"{bar.name} {bar.value:.1f}" for bar in bars) + "."

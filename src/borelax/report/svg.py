@@ -25,7 +25,7 @@ class Series:
     values: np.ndarray
     """[K, S]; NaN where nothing is known."""
     colour: int = 0
-    """And how it is dashed; 6: a yardstick."""
+    """Decides the dashes, too; 6 is for yardsticks."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def require_run(folder: Path) -> None:
 
 
 def write_page(run: RunData, pictures: Pictures, out: str | Path | None = None) -> Path:
-    """Write what was drawn; returns the file, ``report.html`` unless ``out`` is it."""
+    """Write what was drawn to ``out``, or the run's ``report.html``; returns it."""
     out = Path(out) if out else run.folder / "report.html"
     text = page(run, pictures)
     with atomic(out) as file:

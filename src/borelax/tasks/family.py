@@ -12,7 +12,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from borelax.errors import ConfigError, require
+from borelax.errors import ConfigError, require, said
 from borelax.tasks.gym_tasks import GymTasks
 from borelax.types import Key, Spec, Transition, axis_size
 
@@ -87,10 +87,9 @@ def all_tasks(family: TaskDistribution | GymTasks) -> Task | None:
         tasks = listed()
         axis_size(tasks)
     except Exception as error:
-        said = f"{type(error).__name__}: {error}".splitlines()[0]
         raise ConfigError(
             f"{name_of(family)}: all_tasks() must give arrays, the tasks along their "
-            f"first axis. {said}"
+            f"first axis. {said(error)}"
         ) from error
     return tasks
 
@@ -129,13 +128,11 @@ def refuse_repeats(family: TaskDistribution | GymTasks, tasks: Task) -> None:
     """
     seen: dict[bytes, int] = {}
     rows = [np.asarray(x) for x in jax.tree.leaves(tasks)]
+    remedy = "where there are only so many, list them with all_tasks"
+    if all_tasks(family) is not None:
+        remedy = "all_tasks must list each once"
     for n in range(axis_size(tasks)):
         first = seen.setdefault(b"".join(row[n].tobytes() for row in rows), n)
-        remedy = (
-            "all_tasks must list each once"
-            if all_tasks(family) is not None
-            else "where there are only so many, list them with all_tasks"
-        )
         require(
             first == n, f"{name_of(family)}: tasks {first} and {n} are equal; {remedy}."
         )

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from borelax.errors import ConfigError, require
+from borelax.errors import ConfigError, require, said
 from borelax.tasks.family import all_tasks
-from borelax.tasks.gym_rewards import Trial, check_reward, said
+from borelax.tasks.gym_rewards import Trial, check_reward
 from borelax.tasks.gym_tasks import (
     ActionScale,
     GymTasks,

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from borelax.errors import ConfigError, require
+from borelax.errors import ConfigError, require, said
 from borelax.tasks.gym_tasks import GymTasks
 from borelax.types import Transition
 
@@ -73,8 +73,3 @@ def refuse_disagreement(
                 f"{len(wrong)} of {among.sum()} {kind}: the first time it says "
                 f"{told[place]:.6g} where {paid[place]:.6g} was paid."
             )
-
-
-def said(error: Exception) -> str:
-    """An error in one line."""
-    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
