@@ -49,6 +49,8 @@ def test_a_player_that_cannot_be_made_is_named(runs, monkeypatch):
     monkeypatch.setattr("borelax.report.compare.MOST_BYTES", 100)
     text = comparison(runs, [pictures(grid_scenes())] * 2)
     assert text.count("The player could not be made: one rollout alone") == 2
+    for name in ("mit ☃", "&lt;ohne&gt;"):
+        assert f"Missing on this page, of {name}:" in text
 
 
 def test_players_with_other_tasks_left_out_still_show_the_same(runs, opened, tmp_path):

@@ -68,7 +68,7 @@ def comparison(runs: Sequence[RunData], pictures: Sequence[Pictures]) -> str:
         _differences(runs, names),
     ]
     head = f"<h1>{len(runs)} runs side by side</h1>{_table(runs, names)}"
-    failed = "".join(missing(run) for run in runs)  # once all has been tried
+    failed = "".join(map(missing, runs, names))  # once all has been tried
     return document("borelax: runs side by side", head + failed + "".join(sections))
 
 

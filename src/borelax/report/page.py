@@ -80,12 +80,13 @@ def verdict(run: RunData) -> str:
     return f'{head}<ul class="numbers">{boxes}</ul><p>{facts.sentence(run.results)}</p>'
 
 
-def missing(run: RunData) -> str:
-    """What this page should show and does not."""
+def missing(run: RunData, of: str = "") -> str:
+    """What this page should show and does not; where there are several runs, of one."""
     if not run.problems:
         return ""
     items = "".join(f"<li>{escape(problem)}</li>" for problem in run.problems)
-    return f'<div class="missing"><p>Missing on this page:</p><ul>{items}</ul></div>'
+    what = f"Missing on this page{of and f', of {escape(of)}'}:"
+    return f'<div class="missing"><p>{what}</p><ul>{items}</ul></div>'
 
 
 def search_section(run: RunData, pictures: Pictures) -> str:

@@ -12,7 +12,7 @@ from html import escape
 import numpy as np
 
 WIDTH, HEIGHT = 360.0, 210.0
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 10.0, 12.0, 38.0
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 16.0, 12.0, 38.0
 
 
 @dataclass(frozen=True)
