@@ -108,9 +108,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     families = sorted({setting.family for setting in SETTINGS})
     parser.add_argument("--families", nargs="+", choices=families, default=families)
-    arguments = parser.parse_args()
-    chosen = [setting for setting in SETTINGS if setting.family in arguments.families]
-    summarise([measure(setting, arguments.out) for setting in chosen], arguments.out)
+    parser.add_argument("--seeds", type=int, default=3, help="regrets are their means")
+    args = parser.parse_args()
+    chosen = [setting for setting in SETTINGS if setting.family in args.families]
+    rows = [measure(setting, args.seeds, args.out) for setting in chosen]
+    summarise(rows, args.out)
 
 
 def summarise(rows: list[dict], out: Path) -> None:
@@ -130,9 +132,10 @@ def summarise(rows: list[dict], out: Path) -> None:
     draw(rows, correlations["ambiguity"], out / "regret.png")
 
 
-def measure(setting: Setting, out: Path) -> dict:
+def measure(setting: Setting, seeds: int, out: Path) -> dict:
     """Diagnose the data that the belief will learn from, then train and test."""
-    experiment, display = setting.experiment(), ProgressDisplay()
+    experiment = replace(setting.experiment(), num_seeds=seeds)
+    display = ProgressDisplay()
     display.prefix = f"{setting.name}: "
     logs = Pipeline(experiment, out / setting.logs_name, display).logs
     pipeline = Pipeline(experiment, out / setting.name, display)
