@@ -182,11 +182,11 @@ def ant_semicircle_quick() -> Experiment:
             parts=5,
             rollouts_per_part=200,
             updates_per_part=1_000,
-            updates=60_000,
+            updates=150_000,
             agent=replace(
                 gpu.meta.agent,
                 hidden=(128, 128),
-                decay_updates=60_000,
+                decay_updates=150_000,
                 batch_size=256,
                 num_critics=2,
             ),
