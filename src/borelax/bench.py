@@ -114,9 +114,9 @@ class Bench:
         self.model = replace(fit, updates=chunks)(
             source, self.spec, num_seeds=seeds, key=jr.key(3), journal=clock
         )
-        rollouts = source.draw(fit.rollouts_per_update, key=jr.key(4))
+        batch = fit.draw(source, key=jr.key(4))
         state = fit.init_state(_first(self.model))
-        flops = count_flops(partial(fit.update, key=jr.key(5)), state, rollouts)
+        flops = count_flops(partial(fit.update, key=jr.key(5)), state, batch)
         hidden = fit.hidden_size
         product = (seeds, fit.rollouts_per_update, hidden, 3 * hidden)
         rate = seeds * fit.updates_per_chunk / clock.seconds_per_chunk()

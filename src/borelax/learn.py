@@ -72,7 +72,7 @@ def sample_steps(
 
 
 def below(
-    limit: int | Int[Array, ""], chance: Float[Array, "*draws"]
+    limit: int | Int[Array, "..."], chance: Float[Array, "*draws"]
 ) -> Int[Array, "*draws"]:
     """Whole numbers 0 … limit-1 from chances in [0, 1), for limits up to thousands.
 

@@ -91,6 +91,21 @@ def test_elbo_of_two_steps_by_hand(
     np.testing.assert_allclose(metrics["reward_nll"], -log_likelihood / 6, rtol=1e-5)
 
 
+def test_steps_apart_are_decoded_in_place_of_the_rollouts(
+    hand_made: BeliefModel, two_steps: Transition
+) -> None:
+    """The rollout's steps among them, it is as before; each stands for more of them."""
+    elbo = partial(negative_elbo, hand_made, two_steps, kl_weight=0.3, key=KEY)
+    same, own = elbo(two_steps), elbo()
+    np.testing.assert_array_equal(same[0], own[0])
+    twice = elbo(jax.tree.map(lambda x: jnp.concatenate([x, x]), two_steps))
+    np.testing.assert_allclose(twice[0], own[0], rtol=1e-6)
+    one = elbo(jax.tree.map(lambda x: x[:1], two_steps))
+    other = elbo(jax.tree.map(lambda x: x[1:], two_steps))
+    np.testing.assert_allclose((one[0] + other[0]) / 2, own[0], rtol=1e-6)
+    assert abs(one[0] - other[0]) > 0.1
+
+
 def test_kl_weight_enters_linearly(
     hand_made: BeliefModel, two_steps: Transition
 ) -> None:

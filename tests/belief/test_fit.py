@@ -1,6 +1,7 @@
 """Phase 3: the belief comes to agree with Bayes' rule, and repeats its bits."""
 
 import inspect
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -49,7 +50,8 @@ def two_seeds(source: RolloutSource, world: Gridworld) -> BeliefModel:
     return fit(source, world.spec, 2)
 
 
-def test_trained_belief_agrees_with_the_exact_posterior() -> None:
+@pytest.mark.parametrize("apart", [False, True])
+def test_trained_belief_agrees_with_the_exact_posterior(apart: bool) -> None:
     """Total variation below 0.1 on rollouts where that of the prior is above 0.3."""
     world = Gridworld(size=3, horizon=6, episodes=2)
     simulator, tasks = JaxSimulator(world), world.all_tasks()
@@ -64,6 +66,7 @@ def test_trained_belief_agrees_with_the_exact_posterior() -> None:
         final_lr_share=0.02,
         hidden_size=24,
         decoder=CellDecoder(hidden=(32,)),
+        decoded_apart=apart,
         **SIZES,
     )
     models = fit(source, world.spec, num_seeds=1, key=jr.key(0))
@@ -141,13 +144,34 @@ def test_the_scale_of_inputs_comes_from_the_data_and_is_not_trained(
     np.testing.assert_allclose(levels, [[-0.1, 1.0]] * 2, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("asked", "count"), [(5, 5), (0, 2 * 4)])
+def test_steps_apart_are_paid_as_the_rollout_is(
+    asked: int, count: int, source: RolloutSource, world: Gridworld
+) -> None:
+    """Where both come to the same cell, both are paid the same."""
+    fit = replace(
+        TINY, decoded_apart=True, decoded_steps=asked, rollouts_per_update=300
+    )
+    batch = fit.draw(source, key=jr.key(2))
+    assert batch.apart is not None
+    assert batch.apart.reward.shape == (300, count)
+    paid = np.zeros((2, 300, world.size**2))
+    for row, steps in zip(paid, (batch.steps, batch.apart), strict=True):
+        cell = np.asarray(steps.next_obs).argmax(-1)
+        np.add.at(row, (np.arange(300)[:, None], cell), np.asarray(steps.reward) > 0)
+    rollout, apart = paid > 0
+    found = rollout.any(1) & apart.any(1)
+    np.testing.assert_array_equal(rollout[found], apart[found])
+    assert found.sum() > 20 and (apart.any(1) != rollout.any(1)).any()
+
+
 def test_the_learner_is_given_no_task() -> None:
     """The types are the guarantee: a source, sizes, and nothing of the logs."""
     given = inspect.signature(FitBelief.__call__).parameters
     assert set(given) == {"self", "source", "spec", "num_seeds", "key", "journal"}
     assert given["source"].annotation is RolloutSource
     update = inspect.signature(FitBelief.update).parameters
-    assert set(update) == {"self", "state", "rollouts", "key"}
+    assert set(update) == {"self", "state", "batch", "key"}
     for function in (FitBelief.__call__, FitBelief.update, FitBelief.init_model):
         for parameter in inspect.signature(function).parameters.values():
             text = str(parameter.annotation)

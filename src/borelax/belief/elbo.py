@@ -22,6 +22,7 @@ class BeliefModel(eqx.Module):
 def negative_elbo(
     model: BeliefModel,
     steps: Transition,
+    apart: Transition | None = None,
     *,
     kl_weight: float,
     decoded_steps: int = 0,
@@ -35,12 +36,16 @@ def negative_elbo(
     zero, that many random steps stand for all of them, and with ``decoded_beliefs``
     that many random t for all t: the expectation is the same. Steps that pad an episode
     are neither decoded nor counted.
+
+    Steps ``apart`` are decoded in place of the rollout's own, and stand for as many.
     """
     num_steps = _count(steps)
     key_steps, key_beliefs, key_latents = jr.split(key, 3)
     beliefs = model.encoder.filter(steps)
     reached = _reached(steps.valid)
-    decoded = _some(steps, decoded_steps, steps.valid, key=key_steps)
+    decoded = apart
+    if decoded is None:
+        decoded = _some(steps, decoded_steps, steps.valid, key=key_steps)
     decoding, where = _some(
         (beliefs, reached), decoded_beliefs, reached, key=key_beliefs
     )

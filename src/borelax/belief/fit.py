@@ -20,7 +20,7 @@ from borelax.belief.step_decoder import StepDecoder
 from borelax.errors import require, require_positive, require_share
 from borelax.learn import Journal, run_chunks, scan_updates
 from borelax.relabel.source import RolloutSource
-from borelax.types import Episodes, Key, Metrics, Spec, axis_size
+from borelax.types import Key, Metrics, Spec, Transition, axis_size
 
 _SCALE_ROLLOUTS = 256
 """Rollouts from which the scale of observations and rewards is read."""
@@ -31,6 +31,15 @@ class FittingBelief(eqx.Module):
 
     model: BeliefModel
     optimiser: optax.OptState
+
+
+class BeliefBatch(eqx.Module):
+    """Rollouts, and steps of the same tasks to decode in place of theirs."""
+
+    steps: Transition
+    """[B, T]"""
+    apart: Transition | None
+    """[B, K]; None: the rollouts' own steps are decoded."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,10 @@ class FitBelief:
     """Steps of each rollout that are decoded, drawn anew per update; 0: all."""
     decoded_beliefs: int = 0
     """Beliefs of each rollout that decode them, drawn anew per update; 0: all."""
+    decoded_apart: bool = False
+    """Decode steps of the same task that were drawn apart from the rollout. What a
+    rollout visits says where its maker was going, and one that finds nothing holds
+    little to find; a belief asked about steps from everywhere learns neither."""
     updates_per_chunk: int = 100
     """Updates between two looks at the metrics."""
 
@@ -140,11 +153,21 @@ class FitBelief:
         weights = eqx.filter(model, eqx.is_inexact_array)
         return FittingBelief(model, self._optimiser().init(weights))
 
+    def draw(self, source: RolloutSource, *, key: Key) -> BeliefBatch:
+        """What one update learns from."""
+        if not self.decoded_apart:
+            rollouts = source.draw(self.rollouts_per_update, key=key)
+            return BeliefBatch(rollouts.transitions(), None)
+        key_rollouts, key_steps = jr.split(key)
+        made = source.draw_with_makers(self.rollouts_per_update, key=key_rollouts)
+        steps = made.rollouts.transitions()
+        count = self.decoded_steps or steps.reward.shape[1]
+        return BeliefBatch(steps, source.draw_steps(made.task, count, key=key_steps))
+
     def update(
-        self, state: FittingBelief, rollouts: Episodes, *, key: Key
+        self, state: FittingBelief, batch: BeliefBatch, *, key: Key
     ) -> tuple[FittingBelief, Metrics]:
         """One gradient step of one seed."""
-        steps = rollouts.transitions()
         keys = jr.split(key, self.rollouts_per_update)
 
         def loss(model: BeliefModel) -> tuple[Float[Array, ""], Metrics]:
@@ -155,7 +178,9 @@ class FitBelief:
                 decoded_steps=self.decoded_steps,
                 decoded_beliefs=self.decoded_beliefs,
             )
-            losses, metrics = jax.vmap(lambda s, k: elbo(s, key=k))(steps, keys)
+            losses, metrics = jax.vmap(lambda b, k: elbo(b.steps, b.apart, key=k))(
+                batch, keys
+            )
             return losses.mean(), jax.tree.map(jnp.mean, metrics)
 
         (value, metrics), grads = eqx.filter_value_and_grad(loss, has_aux=True)(
@@ -202,7 +227,7 @@ def _advance(inputs, state: FittingBelief) -> tuple[FittingBelief, Metrics]:
         return scan_updates(
             fit.update,
             state,
-            lambda key: source.draw(fit.rollouts_per_update, key=key),
+            lambda key: fit.draw(source, key=key),
             first=first,
             num_updates=count,
             key=jr.fold_in(key, seed),

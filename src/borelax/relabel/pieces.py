@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Int
 
-from borelax.relabel.source import Provenance
+from borelax.relabel.source import Provenance, choose
 from borelax.types import Episodes, Key, axis_size
 
 
@@ -66,9 +66,4 @@ def in_pieces(made: Provenance, pieces: int) -> Provenance:
 
 def either(one: Provenance, other: Provenance, share: float, *, key: Key) -> Provenance:
     """A ``share`` of the rollouts from ``other``, the rest from ``one``."""
-    chosen = jr.bernoulli(key, share, (axis_size(one),))
-
-    def pick(a: Array, b: Array) -> Array:
-        return jnp.where(chosen.reshape(-1, *(1,) * (a.ndim - 1)), b, a)
-
-    return jax.tree.map(pick, one, other)
+    return choose(jr.bernoulli(key, share, (axis_size(one),)), other, one)

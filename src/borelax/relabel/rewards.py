@@ -30,9 +30,10 @@ from borelax.relabel.source import (
     compose,
     draw_places,
     take,
+    take_steps,
 )
 from borelax.simulate.simulator import RewardFunction, Simulator
-from borelax.types import Episodes, Key
+from borelax.types import Episodes, Key, Transition
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,18 @@ class Relabelled(eqx.Module):
         short = self._of_pieces(task, key=key_pieces)
         whole = in_pieces(made, short.maker.shape[1])
         return either(whole, short, self.pieces_share, key=key_which)
+
+    def draw_steps(
+        self, task: Int[Array, "draws"], num_steps: int, *, key: Key
+    ) -> Transition:
+        """Of all tasks' agents alike, with the rewards of ``task``."""
+        key_maker, key_steps = jr.split(key)
+        chance = jr.uniform(key_maker, (task.shape[0], num_steps))
+        maker = below(self.episodes.reward.shape[0], chance)
+        steps = take_steps(self.episodes, maker, key=key_steps)
+        tasks = jax.tree.map(lambda x: x[task], self.tasks)
+        paid = jax.vmap(jax.vmap(self.reward, (None, 0)))(tasks, steps)
+        return replace(steps, reward=paid)
 
     def _borrow(self, task: Int[Array, "draws"], *, key: Key) -> Made:
         """Rollouts that other tasks' agents made, with the rewards of ``task``."""

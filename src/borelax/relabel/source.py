@@ -11,12 +11,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Int, PyTree
 
 from borelax.learn import below
 from borelax.logs import TaskLogs
 from borelax.simulate.simulator import Simulator
-from borelax.types import Episodes, Key
+from borelax.types import Episodes, Key, Transition
 
 
 @runtime_checkable
@@ -33,6 +33,12 @@ class RolloutSource(Protocol):
 
     def draw_with_makers(self, num_rollouts: int, *, key: Key) -> "Provenance":
         """The same rollouts, and where each of their episodes came from."""
+        ...
+
+    def draw_steps(
+        self, task: Int[Array, "draws"], num_steps: int, *, key: Key
+    ) -> Transition:
+        """Random steps [draws, num_steps] of these tasks, apart from any rollout."""
         ...
 
 
@@ -79,6 +85,23 @@ def take(episodes: Episodes, n: Int[Array, "draws"], r: Int[Array, "draws"]):
     return jax.tree.map(lambda x: x[n, r], episodes)
 
 
+def take_steps(
+    episodes: Episodes, task: Int[Array, "draws steps"], *, key: Key
+) -> Transition:
+    """For each of ``task`` a random step out of its logs [N, R, E, H]."""
+    _, rollouts, per_rollout, horizon = episodes.reward.shape
+    chance = jr.uniform(key, (3, *task.shape))
+    whose = (task, below(rollouts, chance[0]), below(per_rollout, chance[1]))
+    happened = horizon if episodes.length is None else episodes.length[whose]
+    time = below(happened, chance[2])
+    return Transition(
+        obs=episodes.obs[*whose, time].astype(jnp.float32),
+        action=episodes.action[*whose, time],
+        reward=episodes.reward[*whose, time],
+        next_obs=episodes.obs[*whose, time + 1].astype(jnp.float32),
+    )
+
+
 def borrowed_slots(
     num_draws: int, num_episodes: int, *, key: Key
 ) -> Bool[Array, "draws E"]:
@@ -118,12 +141,18 @@ def replace_episodes(
     own: Episodes, other: Episodes, where: Bool[Array, "draws E"]
 ) -> Episodes:
     """``other``'s episodes where ``where`` holds, else ``own``'s."""
+    return choose(where, other, own)
+
+
+def choose(where: Bool[Array, "*rows"], this: PyTree, other: PyTree) -> PyTree:
+    """Rows of ``this`` where ``where`` holds, else rows of ``other``."""
 
     def pick(a: Array, b: Array) -> Array:
-        mask = where.reshape(where.shape + (1,) * (a.ndim - where.ndim))
-        return jnp.where(mask, b, a)
+        return jnp.where(
+            where.reshape(*where.shape, *(1,) * (a.ndim - where.ndim)), a, b
+        )
 
-    return jax.tree.map(pick, own, other)
+    return jax.tree.map(pick, this, other)
 
 
 class AsLogged(eqx.Module):
@@ -143,3 +172,10 @@ class AsLogged(eqx.Module):
         """Every episode is its own task's."""
         task, rollout = draw_places(self.episodes, num_rollouts, key=key)
         return Provenance.of(Made(take(self.episodes, task, rollout), task))
+
+    def draw_steps(
+        self, task: Int[Array, "draws"], num_steps: int, *, key: Key
+    ) -> Transition:
+        """Of the task's own agent."""
+        each = jnp.repeat(task[:, None], num_steps, axis=1)
+        return take_steps(self.episodes, each, key=key)
