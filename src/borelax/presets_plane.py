@@ -188,10 +188,8 @@ def semicircle_quick() -> Experiment:
     plain = quick(semicircle_paper())
     return replace(
         plain,
-        relabel=RelabelRewards(
-            belief_pieces=1.0, meta_pieces=0.5, meta_own=1.0, from_start=0.0
-        ),
-        belief=replace(plain.belief, updates=6_000, lr=4e-3),
+        relabel=replace(plain.relabel, belief_own=0.0, from_start=0.0),
+        belief=replace(plain.belief, updates=6_000, lr=4e-3, decoded_apart=True),
     )
 
 

@@ -77,6 +77,24 @@ def test_runs_that_were_given_the_posterior_say_so(runs):
     assert text.count("given the exact posterior") == 2  # in the table, and above
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_other_test_tasks_are_not_called_the_same(runs, seed):
+    runs[0].settings["seed"], runs[1].settings["seed"] = 0, seed
+    text = comparison(runs, [pictures(grid_scenes())] * 2)
+    assert ("The same task, side by side" in text) == (seed == 0)
+    assert ("Not all of these runs were tested on the same tasks" in text) == seed
+
+
+def test_logs_without_their_rollouts_are_missed_by_name(tmp_path):
+    folder = copy_finished(tmp_path)
+    for shard in (folder / "1-logs").glob("rollouts-*.npz"):
+        shard.unlink()
+    out = tmp_path / "side.html"
+    assert command("compare", finished(), folder, "--out", out) == 0
+    text = out.read_text("utf-8")
+    assert "could not be made: the logged rollouts are not in" in text
+
+
 def test_runs_without_anything_can_be_compared(runs):
     text = comparison(runs, [Pictures(), Pictures()])
     assert text.count("no results yet") == 2 and "&lt;ohne&gt;" in text

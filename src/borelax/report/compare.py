@@ -116,8 +116,13 @@ def _players(
             first = task if _same(runs[0], run) else None
             make = partial(player_html, found.scenes, name, each, first)
             parts.append(f"{run.problems.attempt('The player', make) or ''}</div>")
+    alike = all(_same(runs[0], run) for run in runs)
+    heading = "The same task, side by side" if alike else "Test tasks, side by side"
+    other = (
+        "" if alike else "<p>Not all of these runs were tested on the same tasks.</p>"
+    )
     return (
-        "<h2>The same task, side by side</h2>"
+        f"<h2>{heading}</h2>{other}"
         '<p><label><input type="checkbox" class="together" checked> move together'
         f'</label></p><div class="row pair">{"".join(parts)}</div>'
     )

@@ -92,8 +92,10 @@ class Trained:
     def logged(self) -> Episodes:
         """The last rollout that each agent left in the logs [N, E, …]."""
         folder = self._sealed("collect")
-        shard = sorted(folder.glob("rollouts-*.npz"))[-1]
-        return at(read_episodes(shard), np.s_[:, -1])
+        shards = sorted(folder.glob("rollouts-*.npz"))
+        if not shards:
+            raise DataError(f"the logged rollouts are not in {folder} any more")
+        return at(read_episodes(shards[-1]), np.s_[:, -1])
 
     def _run(self, evaluate: Evaluate, tasks: Any) -> Episodes:
         simulator, key = (
