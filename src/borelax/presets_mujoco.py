@@ -61,19 +61,18 @@ GPU_BELIEF = replace(
     BELIEF,
     lr=3e-3,
     rollouts_per_update=256,
-    decoded_apart=True,
     decoder=StepDecoder(hidden=(64, 64), reader=(128, 128)),
     updates_per_chunk=250,
 )
 GPU_AGENT = replace(META.agent, lr=1e-3, batch_size=2_048)
 """What both domains' ``gpu`` have in common."""
 
-PIECES = RelabelRewards(belief_pieces=1.0, belief_own=0.0, meta_pieces=0.8)
-"""Rollouts of short pieces, so that every state is met with every belief; none of the
-belief's are own, so that where an agent goes does not give its task away."""
+PIECES = RelabelRewards(belief_pieces=1.0, meta_pieces=0.8)
+"""Rollouts of short pieces, so that every state is met with every belief."""
 
-FEW_LEND = replace(PIECES, belief_own=0.5)
-"""Where so few tasks lend that hardly any other agent meets a task's goal."""
+APART = replace(PIECES, belief_own=0.0, decode_apart=True)
+"""And none of the belief's is own, nor does it decode its own rollouts: where an agent
+goes does not give its task away."""
 
 HELD_OUT = Evaluate(num_tasks=100)
 """The paper tests on 20 tasks; more of them make the mean less noisy."""
@@ -124,7 +123,7 @@ def ant_semicircle_gpu() -> Experiment:
                 AGENT, lr=1e-3, num_critics=5, discount=0.97, entropy_weight=0.05
             ),
         ),
-        relabel=PIECES,
+        relabel=APART,
         belief=replace(GPU_BELIEF, updates=12_000),
         meta=replace(
             paper.meta,
@@ -151,7 +150,7 @@ def half_cheetah_vel_gpu() -> Experiment:
             standardise=True,
             agent=replace(AGENT, lr=1e-3, discount=0.97, entropy_weight=0.01),
         ),
-        relabel=PIECES,
+        relabel=APART,
         belief=replace(GPU_BELIEF, updates=4_000),
         meta=replace(
             paper.meta,
@@ -177,12 +176,11 @@ def ant_semicircle_quick() -> Experiment:
             rollouts_per_iteration=5,
             updates_per_iteration=500,
         ),
-        relabel=FEW_LEND,
+        relabel=PIECES,
         belief=replace(
             gpu.belief,
             updates=3_000,
             rollouts_per_update=32,
-            decoded_apart=False,
             hidden_size=64,
             decoder=StepDecoder(hidden=(64, 64), reader=(64, 64)),
             decoded_steps=20,
@@ -223,7 +221,7 @@ def half_cheetah_vel_quick() -> Experiment:
             updates_per_iteration=300,
             agent=replace(gpu.collect.agent, hidden=(64, 64)),
         ),
-        relabel=FEW_LEND,
+        relabel=PIECES,
         belief=replace(
             BELIEF,
             updates=2_000,

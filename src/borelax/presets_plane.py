@@ -188,8 +188,10 @@ def semicircle_quick() -> Experiment:
     plain = quick(semicircle_paper())
     return replace(
         plain,
-        relabel=replace(plain.relabel, belief_own=0.0, from_start=0.0),
-        belief=replace(plain.belief, updates=6_000, lr=4e-3, decoded_apart=True),
+        relabel=replace(
+            plain.relabel, belief_own=0.0, decode_apart=True, from_start=0.0
+        ),
+        belief=replace(plain.belief, updates=6_000, lr=4e-3),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from borelax.oracles.gridworld_belief import posterior_errors
 from borelax.oracles.gridworld_posterior import exact_posterior, goal_prior
 from borelax.relabel.rewards import RelabelRewards
 from borelax.relabel.source import RolloutSource
+from borelax.report.trained import of_seed
 from borelax.simulate.jax_simulator import JaxSimulator
 from borelax.simulate.policy import RandomPolicy
 from borelax.tasks.gridworld import Gridworld
@@ -58,7 +60,8 @@ def test_trained_belief_agrees_with_the_exact_posterior(apart: bool) -> None:
     agent = DQN(hidden=(8,), batch_size=8)
     collect = Collect(num_tasks=5, pool_rollouts=60, iterations=0, agent=agent)
     collected = collect(simulator, tasks, key=jr.key(1))
-    source = RelabelRewards()(collected, simulator, start="uniform", key=jr.key(0))
+    relabel = RelabelRewards(decode_apart=apart)
+    source = relabel(collected, simulator, start="uniform", key=jr.key(0))
     fit = FitBelief(
         updates=1_500,
         rollouts_per_update=32,
@@ -66,7 +69,6 @@ def test_trained_belief_agrees_with_the_exact_posterior(apart: bool) -> None:
         final_lr_share=0.02,
         hidden_size=24,
         decoder=CellDecoder(hidden=(32,)),
-        decoded_apart=apart,
         **SIZES,
     )
     models = fit(source, world.spec, num_seeds=1, key=jr.key(0))
@@ -144,25 +146,53 @@ def test_the_scale_of_inputs_comes_from_the_data_and_is_not_trained(
     np.testing.assert_allclose(levels, [[-0.1, 1.0]] * 2, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("asked", "count"), [(5, 5), (0, 2 * 4)])
+@pytest.fixture(scope="module")
+def apart(logs: TaskLogs, simulator: JaxSimulator) -> RolloutSource:
+    relabel = RelabelRewards(decode_apart=True)
+    return relabel(logs, simulator, start="uniform", key=jr.key(0))
+
+
+@pytest.mark.parametrize(("asked", "count"), [(5, 5), (0, 2 * 4), (100, 2 * 4)])
 def test_steps_apart_are_paid_as_the_rollout_is(
-    asked: int, count: int, source: RolloutSource, world: Gridworld
+    asked: int, count: int, apart: RolloutSource, world: Gridworld
 ) -> None:
-    """Where both come to the same cell, both are paid the same."""
-    fit = replace(
-        TINY, decoded_apart=True, decoded_steps=asked, rollouts_per_update=300
-    )
-    batch = fit.draw(source, key=jr.key(2))
+    """Where both come to a cell that pays, it is the same."""
+    fit = replace(TINY, decoded_steps=asked, rollouts_per_update=300)
+    batch = fit.draw(apart, key=jr.key(2))
     assert batch.apart is not None
     assert batch.apart.reward.shape == (300, count)
     paid = np.zeros((2, 300, world.size**2))
     for row, steps in zip(paid, (batch.steps, batch.apart), strict=True):
         cell = np.asarray(steps.next_obs).argmax(-1)
         np.add.at(row, (np.arange(300)[:, None], cell), np.asarray(steps.reward) > 0)
-    rollout, apart = paid > 0
-    found = rollout.any(1) & apart.any(1)
-    np.testing.assert_array_equal(rollout[found], apart[found])
-    assert found.sum() > 20 and (apart.any(1) != rollout.any(1)).any()
+    of_rollout, of_apart = paid > 0
+    found = of_rollout.any(1) & of_apart.any(1)
+    np.testing.assert_array_equal(of_rollout[found], of_apart[found])
+    assert found.sum() > 20 and (of_apart.any(1) != of_rollout.any(1)).any()
+
+
+def test_an_update_decodes_the_steps_apart_and_not_the_rollouts(
+    source: RolloutSource, apart: RolloutSource, two_seeds: BeliefModel
+) -> None:
+    """Decoded alone is what the loss of a blind encoder depends on."""
+    model = of_seed(two_seeds, 0)
+    deaf = eqx.tree_at(lambda m: m.encoder.scale_reward.scale, model, jnp.zeros(()))
+    state = TINY.init_state(deaf)
+    for given, decoded in ((source, "steps"), (apart, "apart")):
+        batch = TINY.draw(given, key=jr.key(3))
+        assert (batch.apart is None) == (given is source)
+
+        def nll(batch):
+            return float(TINY.update(state, batch, key=jr.key(4))[1]["reward_nll"])
+
+        for part in ("steps", "apart"):
+            steps = getattr(batch, part)
+            if steps is None:
+                continue
+            raised = replace(steps, reward=jnp.full_like(steps.reward, 1.0))
+            assert (nll(replace(batch, **{part: raised})) != nll(batch)) == (
+                part == decoded
+            )
 
 
 def test_the_learner_is_given_no_task() -> None:

@@ -2,7 +2,6 @@
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
@@ -139,30 +138,34 @@ def test_drawing_changes_nothing_and_equal_keys_give_equal_bits(
     assert eqx.tree_equal(source.draw(DRAWS, key=jr.key(0)), drawn.rollouts)
 
 
-@pytest.mark.parametrize("name", ["none", *REPAIRS])
-def test_steps_apart_are_of_all_who_acted_in_the_task(
-    name: str, coded: TaskLogs
+def test_steps_apart_are_of_all_agents_and_paid_by_the_rollouts_task(
+    coded: TaskLogs,
 ) -> None:
-    source = source_of({"none": KeepAsIs(), **REPAIRS}[name], coded)
-    task = np.arange(DRAWS) % N
-    draw = eqx.filter_jit(lambda s, key: s.draw_steps(jnp.asarray(task), 5, key=key))
-    steps = jax.tree.map(np.asarray, draw(source, jr.key(0)))
+    source = source_of(RelabelRewards(decode_apart=True), coded)
+    draw = eqx.filter_jit(lambda s, key: s.draw_to_decode(DRAWS, 5, key=key))
+    rollouts, steps = draw(source, jr.key(0))
+    assert eqx.tree_equal(rollouts, source.draw(DRAWS, key=jr.split(jr.key(0))[0]))
+    task = np.asarray(rollouts.reward[:, 0, 0]).round(-1) / 10
+    steps = jax.tree.map(np.asarray, steps)
     assert steps.reward.shape == (DRAWS, 5) and steps.valid is None
     np.testing.assert_array_equal(steps.obs[..., :3], steps.next_obs[..., :3])
     np.testing.assert_array_equal(steps.obs[..., 3] + 1, steps.next_obs[..., 3])
     np.testing.assert_array_equal(steps.action, steps.obs.sum(-1) % 5)
     paid = 10 * task[:, None] + steps.next_obs @ [1.0, 0.1, 0.01, 0.001]
     np.testing.assert_allclose(steps.reward, paid, rtol=1e-6)
-
-    maker, rollout, episode, time = np.moveaxis(steps.obs, -1, 0).astype(int)
-    mine, logged = maker == task[:, None], rollout < R
-    assert {"none": mine, "rewards": logged, "policies": mine == logged}[name].all()
-    share = {"none": 1, "rewards": 1 / N, "policies": 1 / 2}[name]
-    assert abs(mine.mean() - share) <= 4 * np.sqrt(share * (1 - share) / mine.size)
-    for place, count in ((rollout[mine], R), (episode, E), (time, H)):
+    places = np.moveaxis(steps.obs, -1, 0).astype(int)
+    for place, count in zip(places, (N, R, E, H), strict=True):
         expected = place.size / count
         counts = np.bincount(place.ravel(), minlength=count)
         assert abs(counts - expected).max() < 5 * np.sqrt(expected)
+
+
+def test_unless_asked_rollouts_are_decoded_themselves(coded: TaskLogs) -> None:
+    for relabelling in (*REPAIRS.values(), KeepAsIs()):
+        source = source_of(relabelling, coded)
+        rollouts, steps = source.draw_to_decode(20, 5, key=jr.key(0))
+        assert steps is None
+        assert eqx.tree_equal(rollouts, source.draw(20, key=jr.key(0)))
 
 
 def test_a_single_task_is_refused(repair, coded: TaskLogs) -> None:

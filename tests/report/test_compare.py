@@ -83,6 +83,8 @@ def test_other_test_tasks_are_not_called_the_same(runs, seed):
     text = comparison(runs, [pictures(grid_scenes())] * 2)
     assert ("The same task, side by side" in text) == (seed == 0)
     assert ("Not all of these runs were tested on the same tasks" in text) == seed
+    text = comparison(runs, [Pictures(), pictures(grid_scenes())])
+    assert "The same task, side by side" in text, "of those that are shown"
 
 
 def test_logs_without_their_rollouts_are_missed_by_name(tmp_path):

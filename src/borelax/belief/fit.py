@@ -73,13 +73,10 @@ class FitBelief:
     decoder: CellDecoder | StepDecoder = field(default_factory=CellDecoder)
     """How rewards are decoded from m."""
     decoded_steps: int = 0
-    """Steps of each rollout that are decoded, drawn anew per update; 0: all."""
+    """Steps that are decoded for each rollout, drawn anew per update; 0: as many as it
+    has."""
     decoded_beliefs: int = 0
     """Beliefs of each rollout that decode them, drawn anew per update; 0: all."""
-    decoded_apart: bool = False
-    """Decode steps of the same task that were drawn apart from the rollout. What a
-    rollout visits says where its maker was going, and one that finds nothing holds
-    little to find; a belief asked about steps from everywhere learns neither."""
     updates_per_chunk: int = 100
     """Updates between two looks at the metrics."""
 
@@ -155,14 +152,10 @@ class FitBelief:
 
     def draw(self, source: RolloutSource, *, key: Key) -> BeliefBatch:
         """What one update learns from."""
-        if not self.decoded_apart:
-            rollouts = source.draw(self.rollouts_per_update, key=key)
-            return BeliefBatch(rollouts.transitions(), None)
-        key_rollouts, key_steps = jr.split(key)
-        made = source.draw_with_makers(self.rollouts_per_update, key=key_rollouts)
-        steps = made.rollouts.transitions()
-        count = self.decoded_steps or steps.reward.shape[1]
-        return BeliefBatch(steps, source.draw_steps(made.task, count, key=key_steps))
+        rollouts, apart = source.draw_to_decode(
+            self.rollouts_per_update, self.decoded_steps, key=key
+        )
+        return BeliefBatch(rollouts.transitions(), apart)
 
     def update(
         self, state: FittingBelief, batch: BeliefBatch, *, key: Key

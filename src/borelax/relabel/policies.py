@@ -15,18 +15,10 @@ from jaxtyping import Array, Int
 
 from borelax.errors import ConfigError, require, require_positive
 from borelax.logs import TaskLogs
-from borelax.relabel.source import (
-    Made,
-    Provenance,
-    choose,
-    compose,
-    draw_places,
-    take,
-    take_steps,
-)
+from borelax.relabel.source import Made, Provenance, compose, draw_places, take
 from borelax.simulate.policy import TakingTurns
 from borelax.simulate.simulator import Simulator
-from borelax.types import Episodes, Key, Transition
+from borelax.types import Episodes, Key
 
 
 @dataclass(frozen=True)
@@ -124,16 +116,11 @@ class Replayed(eqx.Module):
 
         return compose(own, borrow, key=key_compose)
 
-    def draw_steps(
-        self, task: Int[Array, "draws"], num_steps: int, *, key: Key
-    ) -> Transition:
-        """Each by its own agent or by a visitor, as a fair coin falls."""
-        key_own, key_visit, key_coin = jr.split(key, 3)
-        each = jnp.repeat(task[:, None], num_steps, axis=1)
-        own = take_steps(self.own, each, key=key_own)
-        visit = take_steps(self.visits, each, key=key_visit)
-        mine = jr.bernoulli(key_coin, shape=each.shape)
-        return choose(mine, own, visit)
+    def draw_to_decode(
+        self, num_rollouts: int, num_steps: int, *, key: Key
+    ) -> tuple[Episodes, None]:
+        """Their own steps."""
+        return self.draw(num_rollouts, key=key), None
 
 
 def _visitors(policies: Any, makers: Int[Array, "N each"], steps: int) -> Any:

@@ -5,6 +5,7 @@ episodes that another task's agent made, with the rewards task i would have give
 """
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -60,6 +61,10 @@ class RelabelRewards:
     belief_own: float = 0.5
     """Each such rollout draws the share of its pieces that are own, not borrowed, from
     0 to this: from searches that find nothing to those that soon do."""
+    decode_apart: bool = False
+    """Let the belief decode random steps of all agents, with the rewards of the
+    rollout's task, in place of the rollout's own. What a rollout visits says where its
+    maker was going, and one that finds nothing holds little to find."""
     meta_pieces: float = 0.0
     """Share of the meta-agent's rollouts that are made of pieces."""
     meta_own: float = 0.5
@@ -153,10 +158,22 @@ class Relabelled(eqx.Module):
         whole = in_pieces(made, short.maker.shape[1])
         return either(whole, short, self.pieces_share, key=key_which)
 
-    def draw_steps(
+    def draw_to_decode(
+        self, num_rollouts: int, num_steps: int, *, key: Key
+    ) -> tuple[Episodes, Transition | None]:
+        """Their own steps, or steps of all agents alike that their tasks pay for."""
+        if not self.settings.decode_apart:
+            return self.draw(num_rollouts, key=key), None
+        key_rollouts, key_steps = jr.split(key)
+        made = self.draw_with_makers(num_rollouts, key=key_rollouts)
+        every = prod(self.episodes.reward.shape[-2:])
+        count = min(num_steps or every, every)
+        return made.rollouts, self._apart(made.task, count, key=key_steps)
+
+    def _apart(
         self, task: Int[Array, "draws"], num_steps: int, *, key: Key
     ) -> Transition:
-        """Of all tasks' agents alike, with the rewards of ``task``."""
+        """Random steps of all logs [draws, num_steps], with the rewards of ``task``."""
         key_maker, key_steps = jr.split(key)
         chance = jr.uniform(key_maker, (task.shape[0], num_steps))
         maker = below(self.episodes.reward.shape[0], chance)

@@ -35,10 +35,13 @@ class RolloutSource(Protocol):
         """The same rollouts, and where each of their episodes came from."""
         ...
 
-    def draw_steps(
-        self, task: Int[Array, "draws"], num_steps: int, *, key: Key
-    ) -> Transition:
-        """Random steps [draws, num_steps] of these tasks, apart from any rollout."""
+    def draw_to_decode(
+        self, num_rollouts: int, num_steps: int, *, key: Key
+    ) -> tuple[Episodes, Transition | None]:
+        """Rollouts, and for each ``num_steps`` steps to decode (0: as many as it has).
+
+        None: its own.
+        """
         ...
 
 
@@ -173,9 +176,8 @@ class AsLogged(eqx.Module):
         task, rollout = draw_places(self.episodes, num_rollouts, key=key)
         return Provenance.of(Made(take(self.episodes, task, rollout), task))
 
-    def draw_steps(
-        self, task: Int[Array, "draws"], num_steps: int, *, key: Key
-    ) -> Transition:
-        """Of the task's own agent."""
-        each = jnp.repeat(task[:, None], num_steps, axis=1)
-        return take_steps(self.episodes, each, key=key)
+    def draw_to_decode(
+        self, num_rollouts: int, num_steps: int, *, key: Key
+    ) -> tuple[Episodes, None]:
+        """Their own steps."""
+        return self.draw(num_rollouts, key=key), None

@@ -104,19 +104,22 @@ def _table(runs: Sequence[RunData], names: list[str]) -> str:
 def _players(
     runs: Sequence[RunData], names: list[str], pictures: Sequence[Pictures]
 ) -> str:
-    shown = [p.scenes for p in pictures if p.scenes is not None]
+    shown = [
+        (run, name, found.scenes)
+        for run, name, found in zip(runs, names, pictures, strict=True)
+        if found.scenes is not None
+    ]
     if not shown:
         return ""
-    task = telling_task(shown[0])
+    task = telling_task(shown[0][2])
     each = MOST_BYTES // len(shown)
     parts = []
-    for run, name, found in zip(runs, names, pictures, strict=True):
-        if found.scenes is not None:
-            parts.append(f"<div><h3>{escape(name)}: {escape(facts.logs(run))}</h3>")
-            first = task if _same(runs[0], run) else None
-            make = partial(player_html, found.scenes, name, each, first)
-            parts.append(f"{run.problems.attempt('The player', make) or ''}</div>")
-    alike = all(_same(runs[0], run) for run in runs)
+    for run, name, scenes in shown:
+        parts.append(f"<div><h3>{escape(name)}: {escape(facts.logs(run))}</h3>")
+        first = task if _same(shown[0][0], run) else None
+        make = partial(player_html, scenes, name, each, first)
+        parts.append(f"{run.problems.attempt('The player', make) or ''}</div>")
+    alike = all(_same(shown[0][0], run) for run, _, _ in shown)
     heading = "The same task, side by side" if alike else "Test tasks, side by side"
     other = (
         "" if alike else "<p>Not all of these runs were tested on the same tasks.</p>"
