@@ -113,6 +113,14 @@ def test_a_belief_that_was_not_learned_is_not_spoken_of(tmp_path):
     Balanced(texts[1])
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_belief_of_those_who_were_paid_is_said_to_be_too_bright(tmp_path, apart):
+    run = bare_run(tmp_path / "run")
+    run.settings["relabel"] = {"kind": "RelabelRewards", "decode_apart": apart}
+    text = page(run, pictures(plane_scenes()))
+    assert ("matters more than how bright" in text) == (not apart)
+
+
 def test_names_cannot_break_the_page(tmp_path):
     run = bare_run(tmp_path / "</script><script>alert('ß')<")
     text = page(run, pictures(grid_scenes()))

@@ -157,12 +157,13 @@ def strip_caption(scenes: Scenes, task: int) -> str:
     )
 
 
-def player_caption(scenes: Scenes) -> str:
+def player_caption(run: RunData, scenes: Scenes) -> str:
     """How to use the player."""
     order = bright = ""
     if len(scenes.labels) < scenes.num_tested:
         order = " Tasks are listed from the worst return to the best."
-    if scenes.frame.kind == "plane" and scenes.learned is not None:
+    apart = (run.settings.get("relabel") or {}).get("decode_apart")
+    if scenes.frame.kind == "plane" and scenes.learned is not None and not apart:
         bright = (
             " Where the learned belief is bright matters more than how bright: it "
             "learned from agents that went where they were paid."

@@ -107,7 +107,7 @@ def search_section(run: RunData, pictures: Pictures) -> str:
         f"{escape(facts.strip_caption(scenes, task))}</p>"
         "<h3>Step through a test rollout</h3>"
         f"{player_html(scenes, run.name)}"
-        f'<p class="small">{escape(facts.player_caption(scenes))}</p>'
+        f'<p class="small">{escape(facts.player_caption(run, scenes))}</p>'
     )
 
 
