@@ -218,6 +218,10 @@ def test_nonsense_is_refused_when_it_is_made(make):
 CELLS, STEPS = preset("gridworld", "tiny"), preset("escape-room", "tiny")
 RING = preset("semicircle", "tiny")
 MISFITS = {
+    "validation where all tasks are the test's": (
+        lambda: replace(CELLS, evaluate=replace(CELLS.evaluate, validation=True)),
+        "gridworld is tested on the tasks that it lists.*leave out Evaluate.validation",
+    ),
     "rewards of other transitions": (
         lambda: replace(STEPS, relabel=RelabelRewards()),
         "escape-room differ in their transitions.*--relabel policies or --relabel none",

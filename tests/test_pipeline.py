@@ -46,6 +46,7 @@ def check_schema(results: dict[str, Any], *, seeds: int, exact_belief: bool) -> 
         "relabel",
         "exact_belief",
         "seeds",
+        "tested_on",
         "return",
         "oracle",
         "fraction_of_bayes_optimal",

@@ -139,6 +139,11 @@ class Experiment:
         listed = jax.eval_shape(lambda: all_tasks(self.family))
         if listed is None:
             return
+        require(
+            not self.evaluate.validation,
+            f"{name_of(self.family)} is tested on the tasks that it lists, and has "
+            "no others; leave out Evaluate.validation.",
+        )
         available = jax.tree.leaves(listed)[0].shape[0]
         for phase in (self.collect, self.evaluate):
             require(

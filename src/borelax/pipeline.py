@@ -44,6 +44,7 @@ STREAMS = (
     "meta",
     "evaluate",
     "replay",
+    "validation tasks",
 )
 """Streams of randomness, each folded in by its place: append, never reorder."""
 
@@ -209,6 +210,7 @@ class Pipeline:
             "relabel": self.experiment.relabel.name,
             "exact_belief": self.experiment.exact_belief,
             "seeds": self.num_seeds,
+            "tested_on": self.experiment.evaluate.tested_on,
             "return": returns,
             "oracle": self.oracle.values() | {"on_test_tasks": best},
             "fraction_of_bayes_optimal": best and returns["mean"] / best,
@@ -287,5 +289,6 @@ def logged_tasks(experiment: Experiment) -> Any:
 
 def held_out_tasks(experiment: Experiment) -> Any:
     """The tasks that an experiment's agents are tested on."""
-    key = stream_key(experiment, "test tasks")
-    return draw_tasks(experiment.family, experiment.evaluate.num_tasks, key=key)
+    evaluate = experiment.evaluate
+    key = stream_key(experiment, f"{evaluate.tested_on} tasks")
+    return draw_tasks(experiment.family, evaluate.num_tasks, key=key)

@@ -8,10 +8,12 @@ import pytest
 
 from borelax.journal import FolderJournal
 from borelax.oracles.search_policy import SearchPolicy
-from borelax.pipeline import Pipeline
+from borelax.pipeline import Pipeline, held_out_tasks
 from borelax.presets import preset
 from borelax.progress import Quiet
 from borelax.relabel.rewards import RelabelRewards
+from borelax.report.facts import subtitle
+from borelax.report.run_data import read_run
 from borelax.report.trained import Trained
 from borelax.run_folder import read_experiment
 from tests.tiny_run import (
@@ -76,6 +78,19 @@ def test_the_best_search_is_sent_after_the_tasks_of_the_test(tmp_path, monkeypat
     (sent,) = (tasks for policy, tasks in tests if isinstance(policy, SearchPolicy))
     np.testing.assert_array_equal(sent, pipeline.test_tasks())
     assert results["oracle"]["on_test_tasks"] == 2 * 60
+
+
+def test_settings_can_be_chosen_on_tasks_that_are_not_the_tests(tmp_path, capsys):
+    folder = copy_finished(tmp_path, without=("5-evaluate",), domain=DOMAIN)
+    assert run_tiny(folder, "--evaluate.validation", domain=DOMAIN) == 0
+    assert "1 seed, validation tasks" in " ".join(capsys.readouterr().out.split())
+    chosen, tested = results_of(folder), results_of(finished(DOMAIN))
+    assert (chosen["tested_on"], tested["tested_on"]) == ("validation", "test")
+    tasks, others = (
+        held_out_tasks(read_experiment(f)) for f in (folder, finished(DOMAIN))
+    )
+    assert not set(np.asarray(tasks).ravel()) & set(np.asarray(others).ravel())
+    assert subtitle(read_run(folder)).endswith("· validation tasks")
 
 
 def test_half_of_a_rollout_is_anothers_or_pieces_are():

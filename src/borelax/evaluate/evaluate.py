@@ -28,11 +28,19 @@ class Evaluate:
     """Rollouts per task; one is enough where nothing is random."""
     episodes: int = 0
     """Episodes per rollout; 0: as many as in training."""
+    validation: bool = False
+    """Run in other held-out tasks than the test's, to choose settings by. What is
+    chosen so can still be tested."""
 
     def __post_init__(self) -> None:
         """Refuse an empty test."""
         require_positive(self, "num_tasks", "repeats")
         require(self.episodes >= 0, "Evaluate.episodes must not be negative.")
+
+    @property
+    def tested_on(self) -> str:
+        """Which held-out tasks: "test" or "validation"."""
+        return "validation" if self.validation else "test"
 
     def __call__(
         self, simulator: Simulator, tasks: Any, policies: Any, *, key: Key

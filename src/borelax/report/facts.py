@@ -43,7 +43,9 @@ def subtitle(run: RunData) -> str:
     preset = run.settings.get("preset", "unknown preset")
     seeds = run.settings.get("num_seeds")
     several = f", {seeds} seed{'s' * (seeds != 1)}" if seeds else ""
-    parts = [f"run “{run.name}”", f"preset {preset}{several}", logs(run)]
+    chosen_by = (run.settings.get("evaluate") or {}).get("validation")
+    tasks = "validation tasks" if chosen_by else ""
+    parts = [f"run “{run.name}”", f"preset {preset}{several}", logs(run), tasks]
     return escape(" · ".join(part for part in parts if part))
 
 

@@ -11,7 +11,10 @@ def print_results(results: dict[str, Any], console: Console) -> None:
     returns, oracle = results["return"], results["oracle"]
     seeds, best = results["seeds"], oracle["on_test_tasks"]
     title = f"{results['domain']}, {results['preset']}, relabel {results['relabel']}"
-    table = Table(title=f"{title}, {seeds} seed{'s' * (seeds > 1)}", title_style="bold")
+    title += f", {seeds} seed{'s' * (seeds > 1)}"
+    if results.get("tested_on") == "validation":
+        title += ", validation tasks"
+    table = Table(title=title, title_style="bold")
     table.add_column("")
     table.add_column("return", justify="right")
     name_of_best = "Bayes-optimal" if oracle["exact"] else "best known search"
