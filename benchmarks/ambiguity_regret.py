@@ -4,8 +4,12 @@
 several families, starts, amounts of data and relabellings, and writes
 ``regret.json`` and ``regret.png``. Each is run twice on the same logs: with the learned
 belief, and with the exact posterior in its place; what the first returns less is what
-the belief costs, and the rest of the regret is how hard the family is. Runs that are
-there are not run again, their logs are diagnosed afresh.
+the belief costs, and the rest of the regret is how hard the family is. Settings that
+were measured into the folder before are read, not measured again.
+
+With ``--only semicircle-fixed`` a process measures the settings whose names begin so,
+and several can share a machine; settings that differ in their relabelling alone share
+logs, and so must be in one. A last call without it sums up.
 """
 
 import argparse
@@ -109,10 +113,24 @@ def main() -> None:
     families = sorted({setting.family for setting in SETTINGS})
     parser.add_argument("--families", nargs="+", choices=families, default=families)
     parser.add_argument("--seeds", type=int, default=3, help="regrets are their means")
+    parser.add_argument("--only", default="", help="how the settings' names begin")
     args = parser.parse_args()
-    chosen = [setting for setting in SETTINGS if setting.family in args.families]
-    rows = [measure(setting, args.seeds, args.out) for setting in chosen]
-    summarise(rows, args.out)
+    rows = [
+        measured(setting, args.seeds, args.out)
+        for setting in SETTINGS
+        if setting.family in args.families and setting.name.startswith(args.only)
+    ]
+    if not args.only:
+        summarise(rows, args.out)
+
+
+def measured(setting: Setting, seeds: int, out: Path) -> dict:
+    """What is known of a setting; measured where nothing is yet."""
+    path = out / "measured" / f"{setting.name}-{seeds}.json"
+    if not exists(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, measure(setting, seeds, out))
+    return read_json(path)
 
 
 def summarise(rows: list[dict], out: Path) -> None:

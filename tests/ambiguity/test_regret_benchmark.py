@@ -51,6 +51,31 @@ def test_families_may_differ_without_hiding_what_holds_within_them(
     assert "over 5 settings" in capsys.readouterr().out
 
 
+def test_parts_are_measured_apart_and_once(benchmark, tmp_path, monkeypatch, capsys):
+    """Processes that measure some settings each, then one that sums up."""
+    made, main = [], benchmark["main"]
+
+    def measure(setting, seeds, out):
+        made.append(setting.name)
+        (row,) = rows_of(setting.family, (len(made), 2.0 * len(made)))
+        return row | {"name": setting.name}
+
+    monkeypatch.setitem(main.__globals__, "measure", measure)
+
+    def call(*words):
+        monkeypatch.setattr("sys.argv", ["regret", "--out", str(tmp_path), *words])
+        main()
+
+    call("--only", "semicircle-fixed")
+    assert made == ["semicircle-fixed-40-none", "semicircle-fixed-40-rewards"]
+    assert not (tmp_path / "regret.json").exists()
+    call("--families", "semicircle")
+    assert len(made) == len(set(made)) == 6
+    assert "over 6 settings" in capsys.readouterr().out
+    call("--only", "semicircle-fixed", "--seeds", "2")
+    assert len(made) == 8, "other seeds are another measurement"
+
+
 def test_what_never_differs_has_no_rank_correlation(benchmark, tmp_path):
     rows = rows_of("wind", (0.0, 0.1), (0.0, 0.2))
     benchmark["summarise"](rows, tmp_path)
