@@ -105,7 +105,7 @@ def half_cheetah_vel_paper() -> Experiment:
 def ant_semicircle_gpu() -> Experiment:
     """Half an hour of one large GPU and 16 cores: a seventh of the data.
 
-    Simulation is what takes the time, so agents update far less often per step.
+    Simulation is what bounds collecting, so agents update far less often per step.
     """
     paper = ant_semicircle_paper()
     return replace(

@@ -135,16 +135,9 @@ def compose(own: Made, borrow: Callable[..., Made], *, key: Key) -> Provenance:
     draws, num_episodes = own.rollouts.reward.shape[:2]
     slots = borrowed_slots(draws, num_episodes, key=key_slots)
     made, other = Provenance.of(own), borrow(key=key_borrow)
-    rollouts = replace_episodes(made.rollouts, other.rollouts, slots)
+    rollouts = choose(slots, other.rollouts, made.rollouts)
     maker = jnp.where(slots, other.maker[:, None], made.maker)
     return Provenance(rollouts, made.task, maker)
-
-
-def replace_episodes(
-    own: Episodes, other: Episodes, where: Bool[Array, "draws E"]
-) -> Episodes:
-    """``other``'s episodes where ``where`` holds, else ``own``'s."""
-    return choose(where, other, own)
 
 
 def choose(where: Bool[Array, "*rows"], this: PyTree, other: PyTree) -> PyTree:
