@@ -124,7 +124,7 @@ def ant_semicircle_gpu() -> Experiment:
             ),
         ),
         relabel=APART,
-        belief=replace(GPU_BELIEF, updates=12_000),
+        belief=replace(GPU_BELIEF, updates=12_000, rollouts_per_update=128),
         meta=replace(
             paper.meta,
             updates=400_000,
