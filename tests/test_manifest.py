@@ -2,6 +2,7 @@
 
 import json
 import os
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -76,8 +77,11 @@ def test_a_folder_that_is_not_whole_says_what_to_do(tmp_path):
         manifest.open_sealed(tmp_path)
 
 
-def test_a_copy_has_the_same_bytes_and_identity(tmp_path):
+@pytest.mark.parametrize("links", [True, False])
+def test_a_copy_has_the_same_bytes_and_identity(tmp_path, monkeypatch, links):
     source, target = sealed(tmp_path / "source"), tmp_path / "target"
+    if not links:
+        monkeypatch.setattr(os, "link", Mock(side_effect=OSError("another disk")))
     (source / "metrics.jsonl").touch()  # not sealed, so not copied
     manifest.copy_sealed(source, target)
     assert manifest.open_sealed(target) == manifest.open_sealed(source)
@@ -86,6 +90,8 @@ def test_a_copy_has_the_same_bytes_and_identity(tmp_path):
     assert names == {*manifest.sealed_files(source), "manifest.json"}
     for name in names:
         assert (target / name).read_bytes() == (source / name).read_bytes()
+        shared = (target / name).samefile(source / name)
+        assert shared == (links and name != "manifest.json")
 
 
 @pytest.mark.parametrize("name", ["task-003.npz", "naïve/größe.json", "manifest.json"])
@@ -104,16 +110,8 @@ def test_damage_is_not_copied(tmp_path, name):
 
 def test_half_a_copy_is_not_sealed(tmp_path, monkeypatch):
     source, target = sealed(tmp_path / "source"), tmp_path / "target"
-    replace, calls = os.replace, []
-
-    def killed_at_the_last(old: str, new: str) -> None:
-        calls.append(new)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        replace(old, new)
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", killed_at_the_last)
+        patch.setattr(os, "replace", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             manifest.copy_sealed(source, target)
     assert (target / "task-003.npz").exists() and not manifest.is_sealed(target)
