@@ -29,9 +29,9 @@ def changed(old: str, new: str) -> list[str]:
 
 
 def test_cells_differ_in_what_their_names_say():
-    cql = ["meta.agent.cql_weight: 0.0 -> 1.0"]
+    cql = ["meta.agent.cql_states: 0 -> 128", "meta.agent.cql_weight: 0.0 -> 1.0"]
     for start in ("uniform", "excluding", "fixed"):
-        assert changed(f"ant-{start}-sac", f"ant-{start}-cql") == cql
+        assert sorted(changed(f"ant-{start}-sac", f"ant-{start}-cql")) == cql
     fixed = ["collect.start: uniform -> fixed"]
     assert changed("ant-uniform-sac", "ant-fixed-sac") == fixed
     for name in ("ant-uniform-sac", "half-cheetah-sac"):
@@ -176,6 +176,23 @@ def test_results_that_were_lost_are_judged_again(table, tmp_path):
     assert [cell["cell"] for cell in done] == ["ant-uniform-cql"]
     of_before = json.loads((table[0] / "table1.json").read_text())["cells"][1]
     assert done[0]["return"] == of_before["return"]
+
+
+def test_all_cells_in_one_command(table, tmp_path, capsys):
+    out = Path(shutil.copytree(table[0], tmp_path / "table1"))
+    assert command("reproduce", "table1", *FLAGS, "--out", out) == 0
+    assert "Not done yet" not in capsys.readouterr().out
+    content = json.loads((out / "table1.json").read_text())
+    assert [row["cell"] for row in content["cells"]] == list(CELL)
+    assert content["missing"] == []
+    for row in content["cells"]:
+        cell, inputs = CELL[row["cell"]], shas(out / row["cell"])
+        assert (row["start"], row["relabel"]) == (cell.start, cell.relabel)
+        logs = shas(out / maker_of("collect", cell).name)
+        assert {n: logs[n] for n in logs if n[0] == "1"}.items() <= inputs.items()
+    returns = {row["cell"]: row["return"]["mean"] for row in content["cells"]}
+    assert returns["half-cheetah-sac"] != returns["half-cheetah-sac-raw"]
+    assert returns["ant-uniform-sac"] != returns["ant-excluding-sac"]
 
 
 @pytest.mark.parametrize(

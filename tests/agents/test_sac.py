@@ -113,7 +113,27 @@ def test_cql_penalty_of_a_constant_is_the_volume() -> None:
     assert float(penalty) == pytest.approx(np.log(2), rel=1e-5)
 
 
-def test_cql_lowers_actions_that_the_data_lack() -> None:
+def test_a_penalty_over_some_states_is_that_of_a_batch_of_them() -> None:
+    """Of the critics' gradient, what the penalty adds: only those states are in it."""
+    steps = batch_of(lambda s, a: s * a, (0, 1), jr.key(3))
+    first = jax.tree.map(lambda x: x[:5], steps)
+
+    def pushed(agent: SAC, batch: Transition) -> np.ndarray:
+        state = AGENT.init(SPEC, key=jr.key(0))
+        new, _ = agent.update(state, batch, key=jr.key(4))
+        return np.asarray(new.critic_optimiser[0].mu.layers[0].weight)
+
+    def of_penalty(agent: SAC, batch: Transition) -> np.ndarray:
+        return pushed(agent, batch) - pushed(AGENT, batch)
+
+    careful = replace(AGENT, cql_weight=50.0)
+    some = of_penalty(replace(careful, cql_states=5), steps)
+    np.testing.assert_allclose(some, of_penalty(careful, first), atol=1e-4)
+    assert abs(some - of_penalty(careful, steps)).max() > 1e-2
+
+
+@pytest.mark.parametrize("states", [0, 8])
+def test_cql_lowers_actions_that_the_data_lack(states: int) -> None:
     def batch(key) -> Transition:
         steps = batch_of(lambda s, a: jnp.ones(()), (0, 1), key)
         return replace(steps, action=jnp.abs(steps.action))  # never negative
@@ -127,7 +147,7 @@ def test_cql_lowers_actions_that_the_data_lack() -> None:
         )[0]
 
     plain = trained(AGENT)
-    careful = trained(replace(AGENT, cql_weight=1.0))
+    careful = trained(replace(AGENT, cql_weight=1.0, cql_states=states))
     gap = values(careful, 0.5) - values(careful, -0.8)
     assert (gap > 0.5).all()
     assert (gap > values(plain, 0.5) - values(plain, -0.8) + 0.3).all()
@@ -228,6 +248,7 @@ def test_exploring_samples_and_exploiting_does_not() -> None:
         {"num_critics": 1},
         {"entropy_weight": -0.1},
         {"cql_weight": float("nan")},
+        {"cql_states": -1},
         {"decay_updates": -1},
     ],
 )

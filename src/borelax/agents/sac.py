@@ -66,6 +66,9 @@ class SAC:
     """Weight of the conservative penalty on the critics; 0: none."""
     cql_actions: int = 10
     """Actions per source (uniform, policy now, policy next) in the penalty."""
+    cql_states: int = 0
+    """States of a batch that the penalty is taken over; 0: all. Each costs as much as
+    three times ``cql_actions`` others, and some of them stand for all."""
 
     def __post_init__(self) -> None:
         """Refuse values that cannot learn."""
@@ -74,7 +77,7 @@ class SAC:
         require_widths(self, "hidden")
         require(self.num_critics >= 2, "SAC.num_critics must be at least 2.")
         require(self.decay_updates >= 0, "SAC.decay_updates must not be negative.")
-        for name in ("entropy_weight", "cql_weight"):
+        for name in ("entropy_weight", "cql_weight", "cql_states"):
             value = getattr(self, name)
             require(0 <= value < float("inf"), f"SAC.{name} must not be negative.")
 
@@ -130,7 +133,9 @@ class SAC:
             error = jnp.square(values - goal[None]).mean()
             if self.cql_weight == 0:
                 return error, values.mean()
-            penalty = self._cql(state.actor, critics, obs, next_obs, values, key_cql)
+            some = slice(self.cql_states or None)
+            given = (obs[some], next_obs[some], values[:, some])
+            penalty = self._cql(state.actor, critics, *given, key_cql)
             return error + self.cql_weight * penalty, values.mean()
 
         (error, q_mean), grads = eqx.filter_value_and_grad(critic_loss, has_aux=True)(
