@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import equinox as eqx
 import jax
@@ -164,6 +165,31 @@ def test_agents_and_random_policies_run_and_compile_once(family) -> None:
     _, rest = eqx.partition(policies, eqx.is_array)
     programs = programs_of(family, rest, start_of(family))
     assert programs.advance._cache_size() == programs.begin._cache_size() == 1
+
+
+@dataclass(frozen=True)
+class Traced(HalfCheetahVel):
+    """Notes when it is compiled."""
+
+    noted = Mock()
+
+    def observe(self, before, after):
+        self.noted()
+        return super().observe(before, after)
+
+
+def test_two_halves_compile_once() -> None:
+    run(Traced(horizon=3), RandomPolicy(Box(6)), 4)
+    assert Traced.noted.call_count == 2  # for the first observation and for others
+
+
+def test_an_interrupt_ends_both_halves(monkeypatch) -> None:
+    monkeypatch.setattr(mujoco_simulator, "wait", Mock(side_effect=KeyboardInterrupt))
+    steps = Mock()
+    monkeypatch.setattr(mujoco_simulator, "_refuse_unstable", steps)
+    with pytest.raises(KeyboardInterrupt):
+        run(HalfCheetahVel(horizon=5_000), RandomPolicy(Box(6)), 4)
+    assert steps.call_count < 1_000
 
 
 def test_a_family_finds_its_simulator() -> None:

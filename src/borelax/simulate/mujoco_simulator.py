@@ -2,15 +2,15 @@
 
 Between two steps of the physics there is one compiled call for all simulations, on the
 host, where the states are: a GPU would have to be asked at every step, and is free to
-learn meanwhile. The tasks go in two halves, so that one half's physics is at work while
-the other half decides.
+learn meanwhile. The tasks go in two halves, each on a thread of its own, so that one
+half's physics is at work while the other half decides.
 """
 
-from collections import deque
 from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
+from threading import Event
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -61,7 +61,7 @@ class MujocoSimulator(FamilySimulator):
         with jax.default_device(host):
             everything = (policies, tasks, jnp.arange(axis_size(tasks)))
             rolls = [_roll(plan, *part, key=key) for part in _halves(everything)]
-            made = _in_turns(rolls)
+            made = _side_by_side(rolls)
         return _put(made, home)
 
 
@@ -102,18 +102,30 @@ def _roll(
     return made.episodes
 
 
-def _in_turns(rolls: list[Generator[PhysicsStep, Rows, Episodes]]) -> Episodes:
-    """While one half's physics is at work, the other half observes and acts."""
-    made = []
-    with ThreadPoolExecutor(1) as worker:
-        at_work = deque((roll, worker.submit(next(roll))) for roll in rolls)
-        while at_work:
-            roll, rows = at_work.popleft()
-            try:
-                at_work.append((roll, worker.submit(roll.send(rows.result()))))
-            except StopIteration as end:
-                made.append(end.value)
+def _side_by_side(rolls: list[Generator[PhysicsStep, Rows, Episodes]]) -> Episodes:
+    """Each half on a thread of its own; an error is that of the first half with one."""
+    stop = Event()
+    with ThreadPoolExecutor(len(rolls)) as threads:
+        running = [threads.submit(_finish, roll, stop) for roll in rolls]
+        try:
+            wait(running)
+        except BaseException:  # an interrupt: nobody wants them any more
+            stop.set()
+            raise
+    made = [roll.result() for roll in running]
     return jax.tree.map(lambda *x: jnp.concatenate(x), *made)
+
+
+def _finish(roll: Generator[PhysicsStep, Rows, Episodes], stop: Event) -> Episodes:
+    """Take all steps of a half."""
+    with jax.default_device(host_device()):
+        try:
+            step = next(roll)
+            while not stop.is_set():
+                step = roll.send(step())
+        except StopIteration as end:
+            return end.value
+    raise InterruptedError
 
 
 def _put(tree: Any, device: Any) -> Any:
