@@ -18,7 +18,7 @@ from borelax.errors import ConfigError, NumericalError
 from borelax.pipeline import Pipeline
 from borelax.presets import preset
 from borelax.progress import Quiet
-from borelax.simulate import mujoco_simulator
+from borelax.simulate import mujoco_engine, mujoco_simulator
 from borelax.simulate.jax_simulator import JaxSimulator
 from borelax.simulate.mujoco_engine import load_model, model_path
 from borelax.simulate.mujoco_programs import programs_of
@@ -178,9 +178,13 @@ class Traced(HalfCheetahVel):
         return super().observe(before, after)
 
 
-def test_two_halves_compile_once() -> None:
+def test_two_halves_load_and_compile_once(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    mujoco_engine._load.cache_clear()
     run(Traced(horizon=3), RandomPolicy(Box(6)), 4)
     assert Traced.noted.call_count == 2  # for the first observation and for others
+    assert mujoco_engine._load.cache_info().misses == 1
+    assert not list(tmp_path.iterdir())  # where MuJoCo would complain of the model
 
 
 def test_an_interrupt_ends_both_halves(monkeypatch) -> None:

@@ -105,8 +105,9 @@ def _roll(
 def _side_by_side(rolls: list[Generator[PhysicsStep, Rows, Episodes]]) -> Episodes:
     """Each half on a thread of its own; an error is that of the first half with one."""
     stop = Event()
+    begun = [(roll, next(roll)) for roll in rolls]  # one after the other loads models
     with ThreadPoolExecutor(len(rolls)) as threads:
-        running = [threads.submit(_finish, roll, stop) for roll in rolls]
+        running = [threads.submit(_finish, *roll, stop) for roll in begun]
         try:
             wait(running)
         except BaseException:  # an interrupt: nobody wants them any more
@@ -116,11 +117,12 @@ def _side_by_side(rolls: list[Generator[PhysicsStep, Rows, Episodes]]) -> Episod
     return jax.tree.map(lambda *x: jnp.concatenate(x), *made)
 
 
-def _finish(roll: Generator[PhysicsStep, Rows, Episodes], stop: Event) -> Episodes:
-    """Take all steps of a half."""
+def _finish(
+    roll: Generator[PhysicsStep, Rows, Episodes], step: PhysicsStep, stop: Event
+) -> Episodes:
+    """Take the next step of a half, and all others."""
     with jax.default_device(host_device()):
         try:
-            step = next(roll)
             while not stop.is_set():
                 step = roll.send(step())
         except StopIteration as end:
