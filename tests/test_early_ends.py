@@ -220,7 +220,8 @@ def test_composite_rollouts_bring_their_lengths_along():
 def test_steps_apart_are_steps_that_happened():
     tasks, apart = jnp.arange(N, dtype=jnp.float32), RelabelRewards(decode_apart=True)
     source = Relabelled(tasks, spoiled(), coded_reward, apart)
-    _, steps = source.draw_to_decode(400, 5, key=jr.key(0))
+    steps = source.draw_to_decode(400, 5, key=jr.key(0)).apart
+    assert steps is not None
     assert (steps.next_obs < 77).all()
     assert (steps.obs != steps.next_obs).any(-1).all()
 

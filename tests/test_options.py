@@ -122,6 +122,7 @@ def test_flags_are_those_of_the_domains_own_parts():
         ("--relabelling.belief-pieces 1", RelabelRewards(belief_pieces=1.0)),
         ("--relabelling.belief-own 0.1", RelabelRewards(belief_own=0.1)),
         ("--relabelling.decode-apart", RelabelRewards(decode_apart=True)),
+        ("--relabelling.belief-in-vain 0.3", RelabelRewards(belief_in_vain=0.3)),
         ("--relabelling.meta-own 0.1", RelabelRewards(meta_own=0.1)),
         ("--relabelling.from-start 0", RelabelRewards(from_start=0.0)),
         ("--relabel policies --relabelling.rollouts 9", ReplayPolicies(rollouts=9)),

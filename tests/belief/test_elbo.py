@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from jaxtyping import Array, Float
 
 from borelax.belief.decoder import BernoulliPerCell
 from borelax.belief.elbo import BeliefModel, gaussian_kl, negative_elbo
@@ -104,6 +105,35 @@ def test_steps_apart_are_decoded_in_place_of_the_rollouts(
     other = elbo(jax.tree.map(lambda x: x[1:], two_steps))
     np.testing.assert_allclose((one[0] + other[0]) / 2, own[0], rtol=1e-6)
     assert abs(one[0] - other[0]) > 0.1
+
+
+@pytest.mark.parametrize("decoded_beliefs", [0, 1])
+def test_early_beliefs_need_not_decode(
+    decoded_beliefs: int, hand_made: BeliefModel, two_steps: Transition
+) -> None:
+    """From the last on, the last stands for all three; from the prior on, all do."""
+    elbo = partial(negative_elbo, hand_made, two_steps, kl_weight=0.3)
+
+    def loss(since: int | None, key) -> Float[Array, ""]:
+        late = None if since is None else jnp.asarray(since)
+        return elbo(since=late, decoded_beliefs=decoded_beliefs, key=key)[0]
+
+    def mean(since: int | None) -> Float[Array, ""]:
+        keys = jr.split(jr.key(1), 20_000)
+        return jax.jit(jax.vmap(partial(loss, since)))(keys).mean()
+
+    def last_alone() -> Float[Array, ""]:
+        gaussian = hand_made.encoder.filter(two_steps)
+        last = jax.tree.map(lambda x: jnp.repeat(x[2:], 3, axis=0), gaussian)
+        model = BeliefModel(Foretold(last), hand_made.decoder)
+        score = partial(negative_elbo, model, two_steps, kl_weight=0.0)
+        keys = jr.split(jr.key(2), 20_000)
+        kl = elbo(key=KEY)[1]["kl"]
+        return jax.jit(jax.vmap(lambda k: score(key=k)[0]))(keys).mean() + 0.3 * kl
+
+    np.testing.assert_allclose(mean(0), mean(None), rtol=0.02)
+    np.testing.assert_allclose(mean(2), last_alone(), rtol=0.02)
+    assert abs(mean(2) - mean(0)) > 0.1 * abs(mean(0))
 
 
 def test_kl_weight_enters_linearly(

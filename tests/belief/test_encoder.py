@@ -1,5 +1,7 @@
 """The encoder is a filter: it reads steps in order and never ahead."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,8 +11,9 @@ import pytest
 
 from borelax.belief.elbo import BeliefModel
 from borelax.belief.encoder import Encoder, Gaussian
+from borelax.belief.fit import FitBelief
 from borelax.logs import TaskLogs
-from borelax.types import Box, Spec, Transition
+from borelax.types import Box, Discrete, Spec, Transition
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +22,18 @@ def rollouts(logs: TaskLogs) -> Transition:
     return jax.tree.map(lambda x: x[:, 0], logs.episodes).transitions()
 
 
-@pytest.fixture(scope="module")
-def encoder(model: BeliefModel, rollouts: Transition) -> Encoder:
+@pytest.fixture(scope="module", params=[0, 6], ids=["plain", "with notes"])
+def encoder(request, model: BeliefModel, rollouts: Transition) -> Encoder:
     """With inputs standardised, as in training."""
-    return model.encoder.scaled_to(rollouts)
+    encoder = model.encoder
+    if request.param:
+        encoder = with_notes(Spec(9, Discrete(5), horizon=4, episodes=2), request.param)
+    return encoder.scaled_to(rollouts)
+
+
+def with_notes(spec: Spec, size: int) -> Encoder:
+    fit = FitBelief(hidden_size=8, state_size=4, latent_size=3, notes_size=size)
+    return eqx.filter_jit(fit.init_model)(spec, key=jr.key(3)).encoder
 
 
 @eqx.filter_jit
@@ -42,18 +53,22 @@ def linear(layer: eqx.nn.Linear, x: np.ndarray) -> np.ndarray:
     return np.asarray(layer.weight) @ x + np.asarray(layer.bias)
 
 
-def update_by_hand(encoder: Encoder, hidden: np.ndarray, step: Transition):
-    """Cho et al. 2014, gate by gate, on (next_obs, action, reward)."""
+def told_by_hand(encoder: Encoder, step: Transition) -> np.ndarray:
+    """(next_obs, action, reward), each through its layer."""
     obs = (np.asarray(step.next_obs) - encoder.scale_obs.mean) * encoder.scale_obs.scale
     scale = encoder.scale_reward
     reward = (np.asarray(step.reward)[None] - scale.mean) * scale.scale
-    told = np.concatenate(
+    return np.concatenate(
         [
             np.maximum(linear(encoder.state_layer, obs), 0),
             np.eye(5)[int(step.action)],
             np.maximum(linear(encoder.reward_layer, reward), 0),
         ]
     )
+
+
+def gru_by_hand(encoder: Encoder, hidden: np.ndarray, told: np.ndarray) -> np.ndarray:
+    """Cho et al. 2014, gate by gate."""
     from_input = np.split(linear(encoder.gru.inputs, told), 3)
     from_hidden = np.split(linear(encoder.gru.recurrent, hidden), 3)
     reset = sigmoid(from_input[0] + from_hidden[0])
@@ -63,15 +78,50 @@ def update_by_hand(encoder: Encoder, hidden: np.ndarray, step: Transition):
 
 
 def test_filter_equals_the_equations(encoder: Encoder, rollouts: Transition) -> None:
-    beliefs, hidden = filtered(encoder, rollouts), np.zeros(8)
+    beliefs, notes = filtered(encoder, rollouts), encoder.notes
+    hidden, kept, read = np.zeros(8), np.zeros(0 if notes is None else 6), np.zeros(0)
     for time in range(9):
+        if notes is not None:
+            read = np.maximum(linear(notes.read, kept), 0)
         mean, logvar = (
-            linear(head, hidden) for head in (encoder.mean_head, encoder.logvar_head)
+            linear(head, np.concatenate([hidden, read]))
+            for head in (encoder.mean_head, encoder.logvar_head)
         )
         np.testing.assert_allclose(beliefs.mean[2, time], mean, atol=1e-5)
         np.testing.assert_allclose(beliefs.logvar[2, time], logvar, atol=1e-5)
         if time < 8:
-            hidden = update_by_hand(encoder, hidden, one_of(rollouts, 2, time))
+            told = told_by_hand(encoder, one_of(rollouts, 2, time))
+            hidden = gru_by_hand(encoder, hidden, told)
+        if time < 8 and notes is not None:
+            kept = np.maximum(kept, linear(notes.take, told))
+
+
+def test_notes_depend_on_what_was_seen_not_on_when_or_how_often(
+    rollouts: Transition,
+) -> None:
+    """The law: a heard step changes nothing, and order does not matter."""
+    encoder = with_notes(Spec(9, Discrete(5), horizon=4, episodes=2), 6)
+    deaf = [head.weight.at[:, :8].set(0.0) for head in heads(encoder)]
+    only = eqx.tree_at(lambda e: [h.weight for h in heads(e)], encoder, deaf)
+    order = jnp.array([5, 2, 2, 7, 0, 1, 6, 3, 4, 5])
+    shuffled = jax.tree.map(lambda x: x[:, order], rollouts)
+    plain, other = filtered(only, rollouts).mean, filtered(only, shuffled).mean
+    np.testing.assert_allclose(plain[:, -1], other[:, -1], atol=1e-6)
+    np.testing.assert_array_equal(other[:, 2], other[:, 3])
+    assert (abs(plain[:, -1] - plain[:, 0]).max(axis=-1) > 1e-3).all()
+
+
+def heads(encoder: Encoder) -> list[eqx.nn.Linear]:
+    return [encoder.mean_head, encoder.logvar_head]
+
+
+def test_padding_is_not_noted(encoder: Encoder, rollouts: Transition) -> None:
+    padded = replace(rollouts, valid=jnp.broadcast_to(jnp.arange(8) < 5, (5, 8)))
+    short = jax.tree.map(lambda x: x[:, :5], rollouts)
+    beliefs, before = filtered(encoder, padded), filtered(encoder, short)
+    np.testing.assert_allclose(beliefs.mean[:, :6], before.mean, atol=1e-6)
+    same = jnp.broadcast_to(beliefs.mean[:, 5:6], (5, 3, 3))
+    np.testing.assert_array_equal(beliefs.mean[:, 6:], same)
 
 
 def test_filter_equals_repeated_updates(encoder: Encoder, rollouts: Transition) -> None:

@@ -52,15 +52,23 @@ def two_seeds(source: RolloutSource, world: Gridworld) -> BeliefModel:
     return fit(source, world.spec, 2)
 
 
-@pytest.mark.parametrize("apart", [False, True])
-def test_trained_belief_agrees_with_the_exact_posterior(apart: bool) -> None:
+@pytest.mark.parametrize(
+    ("relabel", "notes_size"),
+    [
+        (RelabelRewards(), 0),
+        (RelabelRewards(decode_apart=True), 0),
+        (RelabelRewards(decode_apart=True, belief_in_vain=0.5), 16),
+    ],
+)
+def test_trained_belief_agrees_with_the_exact_posterior(
+    relabel: RelabelRewards, notes_size: int
+) -> None:
     """Total variation below 0.1 on rollouts where that of the prior is above 0.3."""
     world = Gridworld(size=3, horizon=6, episodes=2)
     simulator, tasks = JaxSimulator(world), world.all_tasks()
     agent = DQN(hidden=(8,), batch_size=8)
     collect = Collect(num_tasks=5, pool_rollouts=60, iterations=0, agent=agent)
     collected = collect(simulator, tasks, key=jr.key(1))
-    relabel = RelabelRewards(decode_apart=apart)
     source = relabel(collected, simulator, start="uniform", key=jr.key(0))
     fit = FitBelief(
         updates=1_500,
@@ -68,6 +76,7 @@ def test_trained_belief_agrees_with_the_exact_posterior(apart: bool) -> None:
         lr=0.02,
         final_lr_share=0.02,
         hidden_size=24,
+        notes_size=notes_size,
         decoder=CellDecoder(hidden=(32,)),
         **SIZES,
     )

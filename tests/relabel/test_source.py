@@ -143,8 +143,10 @@ def test_steps_apart_are_of_all_agents_and_paid_by_the_rollouts_task(
 ) -> None:
     source = source_of(RelabelRewards(decode_apart=True), coded)
     draw = eqx.filter_jit(lambda s, key: s.draw_to_decode(DRAWS, 5, key=key))
-    rollouts, steps = draw(source, jr.key(0))
-    assert eqx.tree_equal(rollouts, source.draw(DRAWS, key=jr.split(jr.key(0))[0]))
+    drawn = draw(source, jr.key(0))
+    rollouts, steps = drawn.rollouts, drawn.apart
+    assert drawn.since is None
+    assert eqx.tree_equal(rollouts, source.draw(DRAWS, key=jr.split(jr.key(0), 3)[0]))
     task = np.asarray(rollouts.reward[:, 0, 0]).round(-1) / 10
     steps = jax.tree.map(np.asarray, steps)
     assert steps.reward.shape == (DRAWS, 5) and steps.valid is None
@@ -163,9 +165,11 @@ def test_steps_apart_are_of_all_agents_and_paid_by_the_rollouts_task(
 def test_unless_asked_rollouts_are_decoded_themselves(coded: TaskLogs) -> None:
     for relabelling in (*REPAIRS.values(), KeepAsIs()):
         source = source_of(relabelling, coded)
-        rollouts, steps = source.draw_to_decode(20, 5, key=jr.key(0))
-        assert steps is None
-        assert eqx.tree_equal(rollouts, source.draw(20, key=jr.key(0)))
+        drawn = source.draw_to_decode(20, 5, key=jr.key(0))
+        assert drawn.apart is None and drawn.since is None
+        keys = (jr.key(0), jr.split(jr.key(0), 3)[0])
+        like = [source.draw(20, key=key) for key in keys]
+        assert any(eqx.tree_equal(drawn.rollouts, rollouts) for rollouts in like)
 
 
 def test_a_single_task_is_refused(repair, coded: TaskLogs) -> None:

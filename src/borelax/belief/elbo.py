@@ -23,6 +23,7 @@ def negative_elbo(
     model: BeliefModel,
     steps: Transition,
     apart: Transition | None = None,
+    since: Int[Array, ""] | None = None,
     *,
     kl_weight: float,
     decoded_steps: int = 0,
@@ -38,17 +39,16 @@ def negative_elbo(
     are neither decoded nor counted.
 
     Steps ``apart`` are decoded in place of the rollout's own, and stand for as many.
+    Beliefs after fewer than ``since`` steps decode nothing; the others stand for them.
     """
     num_steps = _count(steps)
     key_steps, key_beliefs, key_latents = jr.split(key, 3)
     beliefs = model.encoder.filter(steps)
-    reached = _reached(steps.valid)
+    may = _may_decode(steps, since)
     decoded = apart
     if decoded is None:
         decoded = _some(steps, decoded_steps, steps.valid, key=key_steps)
-    decoding, where = _some(
-        (beliefs, reached), decoded_beliefs, reached, key=key_beliefs
-    )
+    decoding, where = _some((beliefs, may), decoded_beliefs, may, key=key_beliefs)
     latents = decoding.sample(key=key_latents)
     summary = model.decoder.summarise(decoded)
     score = jax.vmap(lambda z: model.decoder.log_likelihood(z, summary))(latents)
@@ -85,9 +85,18 @@ def _count(steps: Transition) -> int | Int[Array, ""]:
     return steps.reward.shape[0] if steps.valid is None else steps.valid.sum()
 
 
-def _reached(valid: Bool[Array, "T"] | None) -> Bool[Array, "T_plus_1"] | None:
-    """Which beliefs are news: the prior, and those after a step that happened."""
-    return None if valid is None else jnp.concatenate([jnp.ones(1, bool), valid])
+def _may_decode(
+    steps: Transition, since: Int[Array, ""] | None
+) -> Bool[Array, "T_plus_1"] | None:
+    """Beliefs that are news, the prior and those after a step that happened, if late.
+
+    None: all of them.
+    """
+    late = None if since is None else jnp.arange(axis_size(steps) + 1) >= since
+    if steps.valid is None:
+        return late
+    reached = jnp.concatenate([jnp.ones(1, bool), steps.valid])
+    return reached if late is None else reached & late
 
 
 def _previous(beliefs: Gaussian) -> Gaussian:

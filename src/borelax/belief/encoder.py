@@ -10,6 +10,9 @@ from borelax.agents.networks import Standardise, linear_layers
 from borelax.types import Box, Discrete, Key, Spec, Transition
 
 Hidden = Float[Array, "hidden"]
+"""All that is kept of a history: the state of the GRU, then the notes."""
+State = Float[Array, "state"]
+"""The GRU's."""
 
 STEPS_PER_TURN = 6
 """Steps of the GRU per turn of the compiled loop: a GPU waits at every turn."""
@@ -59,14 +62,41 @@ class GRU(eqx.Module):
             lambda x: (x.weight, x.bias), layer, (3**0.5 * layer.weight, bias)
         )
 
-    def __call__(self, hidden: Hidden, gates: Float[Array, "gates"]) -> Hidden:
+    def __call__(self, state: State, gates: Float[Array, "gates"]) -> State:
         """One step, given the input's part of the gates."""
         reset_x, update_x, new_x = jnp.split(gates, 3)
-        reset_h, update_h, new_h = jnp.split(self.recurrent(hidden), 3)
+        reset_h, update_h, new_h = jnp.split(self.recurrent(state), 3)
         reset = jax.nn.sigmoid(reset_x + reset_h)
         update = jax.nn.sigmoid(update_x + update_h)
         candidate = jnp.tanh(new_x + reset * new_h)
-        return candidate + update * (hidden - candidate)
+        return candidate + update * (state - candidate)
+
+
+class Notes(eqx.Module):
+    """Features of steps of which the largest values so far are kept.
+
+    What steps say of the task depends neither on their order nor on how often they
+    came. A largest value does not, either, and it is kept for as long as it is needed:
+    a recurrent unit must learn both.
+    """
+
+    take: eqx.nn.Linear
+    """Step → its own features."""
+    read: eqx.nn.Linear
+    """Largest features → what the heads see of them."""
+
+    def __init__(self, input_size: int, notes_size: int, *, key: Key):
+        """As many are read as are taken."""
+        sizes = [(input_size, notes_size), (notes_size, notes_size)]
+        self.take, self.read = linear_layers(sizes, key=key)
+
+    def of_step(self, told: Float[Array, "told"]) -> Float[Array, "notes"]:
+        """Never negative, so that nothing is noted before the first step."""
+        return jax.nn.relu(self.take(told))
+
+    def __call__(self, kept: Float[Array, "notes"]) -> Float[Array, "notes"]:
+        """What the heads see."""
+        return jax.nn.relu(self.read(kept))
 
 
 class Encoder(eqx.Module):
@@ -80,6 +110,8 @@ class Encoder(eqx.Module):
     action_layer: eqx.nn.Linear | None
     reward_layer: eqx.nn.Linear
     gru: GRU
+    notes: Notes | None
+    """A memory beside the GRU's."""
     mean_head: eqx.nn.Linear
     logvar_head: eqx.nn.Linear
     action: Discrete | Box = eqx.field(static=True)
@@ -93,9 +125,10 @@ class Encoder(eqx.Module):
         state_size: int,
         action_size: int,
         reward_size: int,
+        notes_size: int = 0,
         key: Key,
     ):
-        """``action_size`` 0: the action enters as it is."""
+        """``action_size`` 0: the action enters as it is; ``notes_size`` 0: no notes."""
         key_layers, key_gru = jr.split(key)
         raw = spec.action.size
         self.action = spec.action
@@ -106,8 +139,8 @@ class Encoder(eqx.Module):
                 [
                     (spec.obs_size, state_size),
                     (1, reward_size),
-                    (hidden_size, latent_size),
-                    (hidden_size, latent_size),
+                    (hidden_size + notes_size, latent_size),
+                    (hidden_size + notes_size, latent_size),
                     *([(raw, action_size)] if action_size else []),
                 ],
                 key=key_layers,
@@ -117,6 +150,9 @@ class Encoder(eqx.Module):
         width = state_size + (action_size or raw) + reward_size
         memory = spec.horizon * spec.episodes
         self.gru = GRU(width, hidden_size, memory=memory, key=key_gru)
+        self.notes = None
+        if notes_size:
+            self.notes = Notes(width, notes_size, key=jr.fold_in(key, 1))
 
     def scaled_to(self, steps: Transition) -> "Encoder":
         """This encoder with its inputs standardised by the given steps [B, T]."""
@@ -132,39 +168,66 @@ class Encoder(eqx.Module):
 
     def update(self, hidden: Hidden, step: Transition) -> Hidden:
         """The history with one more step; the same one if the step is padding."""
-        return self._advance(hidden, self._gates(step), step.valid)
+        told = self._told(step)
+        state, kept = self._parts(hidden)
+        state = self._advance(state, self.gru.inputs(told), step.valid)
+        return jnp.concatenate([state, jnp.maximum(kept, self._noted(told, step))])
 
     def belief(self, hidden: Hidden) -> Gaussian:
         """q(m | h): the heads applied to the hidden state."""
+        if self.notes is not None:
+            state, kept = self._parts(hidden)
+            hidden = jnp.concatenate([state, self.notes(kept)])
         return Gaussian(self.mean_head(hidden), self.logvar_head(hidden))
 
     def filter(self, steps: Transition) -> Gaussian:
         """Beliefs along a rollout of T steps: [T+1], the prior first."""
         start = self.start()
-        gates = jax.vmap(self._gates)(steps)
+        told = jax.vmap(self._told)(steps)
+        gates = jax.vmap(self.gru.inputs)(told)
 
-        def advance(hidden: Hidden, inputs: tuple):
-            hidden = self._advance(hidden, *inputs)
-            return hidden, hidden
+        def advance(state: State, inputs: tuple):
+            state = self._advance(state, *inputs)
+            return state, state
 
-        _, hiddens = jax.lax.scan(
-            advance, start, (gates, steps.valid), unroll=STEPS_PER_TURN
+        _, states = jax.lax.scan(
+            advance,
+            self._parts(start)[0],
+            (gates, steps.valid),
+            unroll=STEPS_PER_TURN,
         )
+        kept = jax.lax.cummax(jax.vmap(self._noted)(told, steps))
+        hiddens = jnp.concatenate([states, kept], axis=1)
         return jax.vmap(self.belief)(jnp.concatenate([start[None], hiddens]))
+
+    def _parts(self, hidden: Hidden) -> tuple[State, Float[Array, "notes"]]:
+        """The GRU's state and the notes."""
+        size = self.gru.recurrent.in_features
+        return hidden[:size], hidden[size:]
 
     def _advance(
         self,
-        hidden: Hidden,
+        state: State,
         gates: Float[Array, "gates"],
         valid: Bool[Array, ""] | None,
-    ) -> Hidden:
-        after = self.gru(hidden, gates)
-        return after if valid is None else jnp.where(valid, after, hidden)
+    ) -> State:
+        after = self.gru(state, gates)
+        return after if valid is None else jnp.where(valid, after, state)
 
-    def _gates(self, step: Transition) -> Float[Array, "gates"]:
+    def _noted(
+        self, told: Float[Array, "told"], step: Transition
+    ) -> Float[Array, "notes"]:
+        """A step's notes; none of padding."""
+        if self.notes is None:
+            return jnp.zeros(0)
+        notes = self.notes.of_step(told)
+        return notes if step.valid is None else jnp.where(step.valid, notes, 0.0)
+
+    def _told(self, step: Transition) -> Float[Array, "told"]:
+        """Everything that is read of a step, each part through its own layer."""
         state = jax.nn.relu(self.state_layer(self.scale_obs(step.next_obs)))
         reward = jax.nn.relu(self.reward_layer(self.scale_reward(step.reward[None])))
         action = self.action.encode(step.action)
         if self.action_layer is not None:
             action = jax.nn.relu(self.action_layer(action))
-        return self.gru.inputs(jnp.concatenate([state, action, reward]))
+        return jnp.concatenate([state, action, reward])

@@ -40,6 +40,8 @@ class BeliefBatch(eqx.Module):
     """[B, T]"""
     apart: Transition | None
     """[B, K]; None: the rollouts' own steps are decoded."""
+    since: Int[Array, "B"] | None
+    """Beliefs before are not decoded; None: all may be."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,9 @@ class FitBelief:
     """Dimensions of m."""
     hidden_size: int = 64
     """Units of the GRU."""
+    notes_size: int = 0
+    """Units that keep the largest value they ever had, beside the GRU; 0: none. What
+    was seen once is not forgotten: where a long search has already been."""
     state_size: int = 32
     """Units of the layer that reads s_{t+1}."""
     action_size: int = 0
@@ -92,7 +97,7 @@ class FitBelief:
             f"FitBelief.kl_weight must not be negative, and is {self.kl_weight}.",
         )
         require(self.action_size >= 0, "FitBelief.action_size must not be negative.")
-        for name in ("decoded_steps", "decoded_beliefs"):
+        for name in ("decoded_steps", "decoded_beliefs", "notes_size"):
             require(getattr(self, name) >= 0, f"FitBelief.{name} must be 0 or more.")
         require(
             0 <= self.max_grad_norm < float("inf"),
@@ -140,6 +145,7 @@ class FitBelief:
             state_size=self.state_size,
             action_size=self.action_size,
             reward_size=self.reward_size,
+            notes_size=self.notes_size,
             key=key_encoder,
         )
         decoder = self.decoder.build(spec, self.latent_size, key=key_decoder)
@@ -152,10 +158,10 @@ class FitBelief:
 
     def draw(self, source: RolloutSource, *, key: Key) -> BeliefBatch:
         """What one update learns from."""
-        rollouts, apart = source.draw_to_decode(
+        drawn = source.draw_to_decode(
             self.rollouts_per_update, self.decoded_steps, key=key
         )
-        return BeliefBatch(rollouts.transitions(), apart)
+        return BeliefBatch(drawn.rollouts.transitions(), drawn.apart, drawn.since)
 
     def update(
         self, state: FittingBelief, batch: BeliefBatch, *, key: Key
@@ -171,9 +177,9 @@ class FitBelief:
                 decoded_steps=self.decoded_steps,
                 decoded_beliefs=self.decoded_beliefs,
             )
-            losses, metrics = jax.vmap(lambda b, k: elbo(b.steps, b.apart, key=k))(
-                batch, keys
-            )
+            losses, metrics = jax.vmap(
+                lambda b, k: elbo(b.steps, b.apart, b.since, key=k)
+            )(batch, keys)
             return losses.mean(), jax.tree.map(jnp.mean, metrics)
 
         (value, metrics), grads = eqx.filter_value_and_grad(loss, has_aux=True)(

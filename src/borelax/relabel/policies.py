@@ -15,7 +15,14 @@ from jaxtyping import Array, Int
 
 from borelax.errors import ConfigError, require, require_positive
 from borelax.logs import TaskLogs
-from borelax.relabel.source import Made, Provenance, compose, draw_places, take
+from borelax.relabel.source import (
+    Made,
+    Provenance,
+    ToDecode,
+    compose,
+    draw_places,
+    take,
+)
 from borelax.simulate.policy import TakingTurns
 from borelax.simulate.simulator import Simulator
 from borelax.types import Episodes, Key
@@ -118,9 +125,9 @@ class Replayed(eqx.Module):
 
     def draw_to_decode(
         self, num_rollouts: int, num_steps: int, *, key: Key
-    ) -> tuple[Episodes, None]:
+    ) -> ToDecode:
         """Their own steps."""
-        return self.draw(num_rollouts, key=key), None
+        return ToDecode(self.draw(num_rollouts, key=key))
 
 
 def _visitors(policies: Any, makers: Int[Array, "N each"], steps: int) -> Any:

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, Int
 from borelax.errors import ConfigError, require, require_positive, require_share
 from borelax.learn import below
 from borelax.logs import TaskLogs
+from borelax.relabel.in_vain import draw_late, steps_in_vain
 from borelax.relabel.pieces import (
     Places,
     cut_out,
@@ -28,6 +29,7 @@ from borelax.relabel.source import (
     AsLogged,
     Made,
     Provenance,
+    ToDecode,
     compose,
     draw_places,
     take,
@@ -65,6 +67,10 @@ class RelabelRewards:
     """Let the belief decode random steps of all agents, with the rewards of the
     rollout's task, in place of the rollout's own. What a rollout visits says where its
     maker was going, and one that finds nothing holds little to find."""
+    belief_in_vain: float = 0.0
+    """Share of the belief's rollouts that find nothing for a random number of steps:
+    then their task is drawn, from those that would have paid no more, and beliefs are
+    decoded from there on. Long searches are rare otherwise, and soon forgotten."""
     meta_pieces: float = 0.0
     """Share of the meta-agent's rollouts that are made of pieces."""
     meta_own: float = 0.5
@@ -80,7 +86,7 @@ class RelabelRewards:
     def __post_init__(self) -> None:
         """Refuse more than everything."""
         require_share(self, "belief_pieces", "belief_own", "meta_pieces", "meta_own")
-        require_share(self, "from_start")
+        require_share(self, "from_start", "belief_in_vain")
         require_positive(self, "pieces")
 
     def __call__(
@@ -111,9 +117,10 @@ class RelabelRewards:
         horizon = episodes.reward.shape[-1]
         whole = episodes.length is None or bool((episodes.length == horizon).all())
         require(
-            whole or self.belief_pieces == self.meta_pieces == 0,
-            "Episodes that end early cannot be cut into pieces; leave out "
-            "RelabelRewards.belief_pieces and meta_pieces.",
+            whole or self.belief_pieces == self.meta_pieces == self.belief_in_vain == 0,
+            "Episodes that end early cannot be cut into pieces, nor be searches in "
+            "vain; leave out RelabelRewards.belief_pieces, meta_pieces and "
+            "belief_in_vain.",
         )
 
 
@@ -160,15 +167,33 @@ class Relabelled(eqx.Module):
 
     def draw_to_decode(
         self, num_rollouts: int, num_steps: int, *, key: Key
-    ) -> tuple[Episodes, Transition | None]:
+    ) -> ToDecode:
         """Their own steps, or steps of all agents alike that their tasks pay for."""
+        key_rollouts, key_steps, key_vain = jr.split(key, 3)
+        made, since = self.draw_with_makers(num_rollouts, key=key_rollouts), None
+        if self.settings.belief_in_vain > 0:
+            made, since = self._in_vain(made, key=key_vain)
         if not self.settings.decode_apart:
-            return self.draw(num_rollouts, key=key), None
-        key_rollouts, key_steps = jr.split(key)
-        made = self.draw_with_makers(num_rollouts, key=key_rollouts)
+            return ToDecode(made.rollouts, since=since)
         every = prod(self.episodes.reward.shape[-2:])
         count = min(num_steps or every, every)
-        return made.rollouts, self._apart(made.task, count, key=key_steps)
+        apart = self._apart(made.task, count, key=key_steps)
+        return ToDecode(made.rollouts, apart, since)
+
+    def _in_vain(
+        self, made: Provenance, *, key: Key
+    ) -> tuple[Provenance, Int[Array, "draws"]]:
+        """Some rollouts with tasks drawn late, and after how many steps."""
+        key_since, key_task = jr.split(key)
+        steps = made.rollouts.transitions()
+        draws, num_steps = steps.reward.shape
+        share = self.settings.belief_in_vain
+        since = steps_in_vain(draws, num_steps, share, key=key_since)
+        paid = jax.vmap(jax.vmap(self.reward, (None, 0)), (0, None))
+        rewards = jax.vmap(lambda own: paid(self.tasks, own))(steps)
+        late = draw_late(rewards, since, key=key_task)
+        task = jnp.where(since > 0, late, made.task)
+        return Provenance(self._paid_by(task, made.rollouts), task, made.maker), since
 
     def _apart(
         self, task: Int[Array, "draws"], num_steps: int, *, key: Key

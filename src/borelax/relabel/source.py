@@ -37,12 +37,22 @@ class RolloutSource(Protocol):
 
     def draw_to_decode(
         self, num_rollouts: int, num_steps: int, *, key: Key
-    ) -> tuple[Episodes, Transition | None]:
-        """Rollouts, and for each ``num_steps`` steps to decode (0: as many as it has).
+    ) -> "ToDecode":
+        """Rollouts for the belief, and up to ``num_steps`` steps that each decodes.
 
-        None: its own.
+        0: as many as a rollout has.
         """
         ...
+
+
+class ToDecode(eqx.Module):
+    """Rollouts, and what is decoded from the beliefs along them."""
+
+    rollouts: Episodes
+    apart: Transition | None = None
+    """[draws, K] steps of the same tasks; None: the rollouts' own are decoded."""
+    since: Int[Array, "draws"] | None = None
+    """Only beliefs after at least so many steps decode; None: all of them."""
 
 
 class Provenance(eqx.Module):
@@ -171,6 +181,6 @@ class AsLogged(eqx.Module):
 
     def draw_to_decode(
         self, num_rollouts: int, num_steps: int, *, key: Key
-    ) -> tuple[Episodes, None]:
+    ) -> ToDecode:
         """Their own steps."""
-        return self.draw(num_rollouts, key=key), None
+        return ToDecode(self.draw(num_rollouts, key=key))
