@@ -123,6 +123,7 @@ def test_flags_are_those_of_the_domains_own_parts():
         ("--relabelling.belief-own 0.1", RelabelRewards(belief_own=0.1)),
         ("--relabelling.decode-apart", RelabelRewards(decode_apart=True)),
         ("--relabelling.belief-in-vain 0.3", RelabelRewards(belief_in_vain=0.3)),
+        ("--relabelling.in-vain-pieces 9", RelabelRewards(in_vain_pieces=9)),
         ("--relabelling.meta-own 0.1", RelabelRewards(meta_own=0.1)),
         ("--relabelling.from-start 0", RelabelRewards(from_start=0.0)),
         ("--relabel policies --relabelling.rollouts 9", ReplayPolicies(rollouts=9)),

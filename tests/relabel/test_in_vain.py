@@ -29,7 +29,11 @@ def walks() -> Relabelled:
     obs = jnp.broadcast_to(places[:, None], (TASKS, 2, 1, STEPS + 1, 1))
     blank = jnp.zeros((TASKS, 2, 1, STEPS))
     settings = RelabelRewards(
-        belief_pieces=1.0, belief_own=0.0, pieces=1, belief_in_vain=1.0
+        belief_pieces=1.0,
+        belief_own=0.0,
+        pieces=1,
+        belief_in_vain=1.0,
+        in_vain_pieces=1,
     )
     tasks = jnp.arange(2.0, 2.0 + TASKS)  # the first is met in step 2, the last never
     logs = Episodes(obs, blank[..., None], blank)
@@ -44,7 +48,7 @@ def drawn(walks: Relabelled):
 
 
 def test_nothing_is_found_before(drawn) -> None:
-    paid = drawn.rollouts.reward.reshape(DRAWS, STEPS) > 0
+    paid = drawn.steps.reward > 0
     before = np.arange(STEPS) < drawn.since[:, None]
     assert paid.any() and not (paid & before).any()
     assert set(drawn.since) == set(range(STEPS + 1))
@@ -52,7 +56,7 @@ def test_nothing_is_found_before(drawn) -> None:
 
 def test_afterwards_all_that_is_left_is_equally_likely(drawn) -> None:
     """The law: tasks given the history are as a posterior would have them."""
-    paid = drawn.rollouts.reward.reshape(DRAWS, STEPS) > 0
+    paid = drawn.steps.reward > 0
     place = np.where(paid.any(axis=1), paid.argmax(axis=1) + 1, STEPS + 1)
     for since in range(STEPS + 1):
         found_at = place[drawn.since == since]
@@ -89,16 +93,31 @@ def test_other_rollouts_and_the_meta_agents_are_as_ever() -> None:
     plain, searching = (s.draw_to_decode(200, 5, key=jr.key(0)) for s in made)
     same = np.asarray(searching.since) == 0
     assert 0 < same.sum() < 200
-    kept = [jax.tree.map(lambda x: x[same], d.rollouts) for d in (plain, searching)]
+    kept = [jax.tree.map(lambda x: x[same], d.steps) for d in (plain, searching)]
     assert eqx.tree_equal(*kept)
     for_meta = [s.draw(200, key=jr.key(0)) for s in made]
     assert eqx.tree_equal(*for_meta)
+
+
+def test_searches_are_of_shorter_pieces_than_others() -> None:
+    """Steps follow one another within a piece, and hardly ever between two."""
+    logs = coded_logs()
+    for count in (4, 8):
+        some = RelabelRewards(belief_in_vain=1.0, in_vain_pieces=count)
+        drawn = source_of(some, logs).draw_to_decode(400, 5, key=jr.key(0))
+        apart = np.asarray(drawn.steps.next_obs[:, :-1] != drawn.steps.obs[:, 1:])
+        breaks = apart.any(axis=-1)[np.asarray(drawn.since) > 0].mean(axis=0)
+        assert ((breaks > 0.5).sum(), (breaks == 0).sum()) == (
+            count - 1,
+            len(breaks) - count + 1,
+        )
 
 
 def source_of(settings: RelabelRewards, logs: TaskLogs) -> Relabelled:
     return settings(logs, Coded(), start="uniform", key=jr.key(0))
 
 
-def test_more_than_all_is_refused() -> None:
-    with pytest.raises(ConfigError, match="belief_in_vain"):
-        RelabelRewards(belief_in_vain=1.5)
+@pytest.mark.parametrize("wrong", [{"belief_in_vain": 1.5}, {"in_vain_pieces": 0}])
+def test_what_cannot_be_is_refused(wrong: dict) -> None:
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        RelabelRewards(**wrong)

@@ -144,11 +144,11 @@ def test_steps_apart_are_of_all_agents_and_paid_by_the_rollouts_task(
     source = source_of(RelabelRewards(decode_apart=True), coded)
     draw = eqx.filter_jit(lambda s, key: s.draw_to_decode(DRAWS, 5, key=key))
     drawn = draw(source, jr.key(0))
-    rollouts, steps = drawn.rollouts, drawn.apart
+    rollouts = source.draw(DRAWS, key=jr.split(jr.key(0), 3)[0])
     assert drawn.since is None
-    assert eqx.tree_equal(rollouts, source.draw(DRAWS, key=jr.split(jr.key(0), 3)[0]))
-    task = np.asarray(rollouts.reward[:, 0, 0]).round(-1) / 10
-    steps = jax.tree.map(np.asarray, steps)
+    assert eqx.tree_equal(drawn.steps, rollouts.transitions())
+    task = np.asarray(drawn.steps.reward[:, 0]).round(-1) / 10
+    steps = jax.tree.map(np.asarray, drawn.apart)
     assert steps.reward.shape == (DRAWS, 5) and steps.valid is None
     np.testing.assert_array_equal(steps.obs[..., :3], steps.next_obs[..., :3])
     np.testing.assert_array_equal(steps.obs[..., 3] + 1, steps.next_obs[..., 3])
@@ -168,8 +168,8 @@ def test_unless_asked_rollouts_are_decoded_themselves(coded: TaskLogs) -> None:
         drawn = source.draw_to_decode(20, 5, key=jr.key(0))
         assert drawn.apart is None and drawn.since is None
         keys = (jr.key(0), jr.split(jr.key(0), 3)[0])
-        like = [source.draw(20, key=key) for key in keys]
-        assert any(eqx.tree_equal(drawn.rollouts, rollouts) for rollouts in like)
+        like = [source.draw(20, key=key).transitions() for key in keys]
+        assert any(eqx.tree_equal(drawn.steps, steps) for steps in like)
 
 
 def test_a_single_task_is_refused(repair, coded: TaskLogs) -> None:

@@ -19,8 +19,8 @@ from borelax.belief.encoder import Encoder
 from borelax.belief.step_decoder import StepDecoder
 from borelax.errors import require, require_positive, require_share
 from borelax.learn import Journal, run_chunks, scan_updates
-from borelax.relabel.source import RolloutSource
-from borelax.types import Key, Metrics, Spec, Transition, axis_size
+from borelax.relabel.source import RolloutSource, ToDecode
+from borelax.types import Key, Metrics, Spec, axis_size
 
 _SCALE_ROLLOUTS = 256
 """Rollouts from which the scale of observations and rewards is read."""
@@ -31,17 +31,6 @@ class FittingBelief(eqx.Module):
 
     model: BeliefModel
     optimiser: optax.OptState
-
-
-class BeliefBatch(eqx.Module):
-    """Rollouts, and steps of the same tasks to decode in place of theirs."""
-
-    steps: Transition
-    """[B, T]"""
-    apart: Transition | None
-    """[B, K]; None: the rollouts' own steps are decoded."""
-    since: Int[Array, "B"] | None
-    """Beliefs before are not decoded; None: all may be."""
 
 
 @dataclass(frozen=True)
@@ -156,15 +145,14 @@ class FitBelief:
         weights = eqx.filter(model, eqx.is_inexact_array)
         return FittingBelief(model, self._optimiser().init(weights))
 
-    def draw(self, source: RolloutSource, *, key: Key) -> BeliefBatch:
+    def draw(self, source: RolloutSource, *, key: Key) -> ToDecode:
         """What one update learns from."""
-        drawn = source.draw_to_decode(
+        return source.draw_to_decode(
             self.rollouts_per_update, self.decoded_steps, key=key
         )
-        return BeliefBatch(drawn.rollouts.transitions(), drawn.apart, drawn.since)
 
     def update(
-        self, state: FittingBelief, batch: BeliefBatch, *, key: Key
+        self, state: FittingBelief, batch: ToDecode, *, key: Key
     ) -> tuple[FittingBelief, Metrics]:
         """One gradient step of one seed."""
         keys = jr.split(key, self.rollouts_per_update)

@@ -127,7 +127,7 @@ class Replayed(eqx.Module):
         self, num_rollouts: int, num_steps: int, *, key: Key
     ) -> ToDecode:
         """Their own steps."""
-        return ToDecode(self.draw(num_rollouts, key=key))
+        return ToDecode(self.draw(num_rollouts, key=key).transitions())
 
 
 def _visitors(policies: Any, makers: Int[Array, "N each"], steps: int) -> Any:

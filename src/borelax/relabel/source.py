@@ -48,7 +48,8 @@ class RolloutSource(Protocol):
 class ToDecode(eqx.Module):
     """Rollouts, and what is decoded from the beliefs along them."""
 
-    rollouts: Episodes
+    steps: Transition
+    """[draws, T]"""
     apart: Transition | None = None
     """[draws, K] steps of the same tasks; None: the rollouts' own are decoded."""
     since: Int[Array, "draws"] | None = None
@@ -183,4 +184,4 @@ class AsLogged(eqx.Module):
         self, num_rollouts: int, num_steps: int, *, key: Key
     ) -> ToDecode:
         """Their own steps."""
-        return ToDecode(self.draw(num_rollouts, key=key))
+        return ToDecode(self.draw(num_rollouts, key=key).transitions())
