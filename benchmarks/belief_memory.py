@@ -4,12 +4,15 @@
 
 Of histories without a reward: what the belief expects, on average, where it has been on
 the arc and elsewhere, beside the exact posterior, and how the two correlate. First on
-rollouts like those that it learned from, then along the best known search.
+rollouts like those that it learned from, then along the best known search. Last, step
+by step in the tests of all runs that were named: the correlation, and how often the
+place that a belief expects most of has been ruled out already.
 """
 
 import argparse
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -18,7 +21,7 @@ import numpy as np
 from borelax.belief.elbo import BeliefModel
 from borelax.evaluate.evaluate import Evaluate
 from borelax.pipeline import Pipeline
-from borelax.progress import ProgressDisplay
+from borelax.progress import ProgressDisplay, Quiet
 from borelax.report.trained import of_seed
 from borelax.run_folder import read_experiment
 from borelax.tasks.family import draw_tasks
@@ -27,6 +30,8 @@ from borelax.types import Transition
 ANGLES = np.radians(np.arange(3, 178, 3.0))
 PLACES = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1)
 """Where on the arc the belief is asked."""
+STEPS = ((0, 20), (20, 40), (40, 60), (60, 90), (90, 120))
+"""Of a rollout that has found nothing yet."""
 
 
 def near(points: np.ndarray, radius: float) -> np.ndarray:
@@ -45,17 +50,9 @@ def fruitless(steps: Transition, length: int, most: int) -> Transition:
 def compare(model: BeliefModel, steps: Transition, radius: float) -> dict[str, float]:
     """What a model expects after histories [B, T] without a reward."""
 
-    def expected(steps: Transition):
-        latent = model.encoder.filter(steps).mean[-1]
-        at = lambda place: Transition(place, jnp.zeros(2), jnp.zeros(()), place)  # noqa: E731
-        reward = model.decoder.expected_reward
-        return jax.vmap(lambda place: reward(latent, at(place)))(jnp.asarray(PLACES))
-
-    learned = np.asarray(jax.vmap(expected)(steps))
+    learned = expected(model, steps)[:, -1]
     seen = near(np.asarray(steps.next_obs), radius).any(axis=1)
-    posterior = ~seen / np.maximum((~seen).sum(axis=1, keepdims=True), 1)
-    exact = posterior @ near(PLACES, radius).T
-    pairs = zip(learned, exact, strict=True)
+    exact = exactly(seen, radius)
     return {
         "histories": len(learned),
         "seen": seen.mean(),
@@ -63,12 +60,72 @@ def compare(model: BeliefModel, steps: Transition, radius: float) -> dict[str, f
         "learned_elsewhere": learned[~seen].mean(),
         "exact_seen": exact[seen].mean(),
         "exact_elsewhere": exact[~seen].mean(),
-        "correlation": float(np.nanmean([np.corrcoef(a, b)[0, 1] for a, b in pairs])),
+        "correlation": correlation(learned, exact),
     }
 
 
-def measure(folder: Path) -> None:
-    """Print both tables of a run, a line for each seed."""
+@eqx.filter_jit
+def _expected(model: BeliefModel, steps: Transition):
+    def at(place) -> Transition:
+        return Transition(place, jnp.zeros(2), jnp.zeros(()), place)
+
+    def of_latent(latent):
+        reward = model.decoder.expected_reward
+        return jax.vmap(lambda place: reward(latent, at(place)))(jnp.asarray(PLACES))
+
+    return jax.vmap(of_latent)(model.encoder.filter(steps).mean[1:])
+
+
+def expected(model: BeliefModel, steps: Transition) -> np.ndarray:
+    """What a model expects at each place after each step of histories [B, T]."""
+    rows = (jax.tree.map(lambda x, i=i: x[i], steps) for i in range(len(steps.reward)))
+    return np.stack([np.asarray(_expected(model, row)) for row in rows])
+
+
+def exactly(seen: np.ndarray, radius: float) -> np.ndarray:
+    """What the posterior expects, given the places seen in vain [..., places]."""
+    posterior = ~seen / np.maximum((~seen).sum(axis=-1, keepdims=True), 1)
+    return posterior @ near(PLACES, radius).T.astype(float)
+
+
+def correlation(learned: np.ndarray, exact: np.ndarray) -> float:
+    """Over the arc, mean of all rows."""
+    pairs = zip(learned, exact, strict=True)
+    return float(np.nanmean([np.corrcoef(a, b)[0, 1] for a, b in pairs]))
+
+
+def by_step(model: BeliefModel, steps: Transition, radius: float) -> dict[str, str]:
+    """Correlation and best guesses, while histories [B, T] have found nothing."""
+    learned = expected(model, steps)
+    seen = near(np.asarray(steps.next_obs), radius)
+    seen = np.logical_or.accumulate(seen, axis=1)
+    exact = exactly(seen, radius)
+    vain = np.cumsum(np.asarray(steps.reward) > 0, axis=1) == 0
+    some = vain & (seen.sum(-1) > 3) & ((~seen).sum(-1) > 3)
+    rows = {}
+    for first, last in STEPS:
+        here = np.zeros_like(some)
+        here[:, first:last] = some[:, first:last]
+        if here.any():
+            guess = learned[here].argmax(axis=1)
+            ruled_out = seen[here][np.arange(len(guess)), guess].mean()
+            found = correlation(learned[here][::7], exact[here][::7])
+            rows[f"{first}-{last}"] = f"{found:.2f} ({ruled_out:.0%} ruled out)"
+    return rows
+
+
+def tested(folders: list[Path], tasks: int = 250) -> Transition:
+    """Rollouts of all seeds of these runs in their first test tasks, pooled."""
+    made = []
+    for folder in folders:
+        pipeline = Pipeline(read_experiment(folder), folder, Quiet())
+        some = jax.tree.map(lambda x: x[:, :tasks, 0], pipeline.rollouts)
+        made.append(jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), some))
+    return jax.tree.map(lambda *x: jnp.concatenate(x), *made).transitions()
+
+
+def measure(folder: Path, runs: list[Path]) -> None:
+    """Print all tables of a run, a line for each seed."""
     experiment = read_experiment(folder)
     pipeline = Pipeline(experiment, folder, ProgressDisplay())
     family = experiment.family
@@ -86,8 +143,11 @@ def measure(folder: Path) -> None:
             searched, int(np.quantile(found, 0.75)), 1
         ),
     }
+    rollouts = tested(runs)
     for seed in range(experiment.num_seeds):
         model = of_seed(pipeline.model, seed)
+        steps = by_step(model, rollouts, radius).items()
+        print(f"{folder.name}, seed {seed}, by step:", *(f"{k} {v}" for k, v in steps))
         for name, steps in histories.items():
             row = compare(model, steps, radius)
             figures = ", ".join(f"{k} {v:.2f}" for k, v in row.items())
@@ -97,5 +157,6 @@ def measure(folder: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("runs", type=Path, nargs="+")
-    for run in parser.parse_args().runs:
-        measure(run)
+    runs = parser.parse_args().runs
+    for run in runs:
+        measure(run, runs)
