@@ -101,7 +101,7 @@ def by_step(model: BeliefModel, steps: Transition, radius: float) -> dict[str, s
     seen = np.logical_or.accumulate(seen, axis=1)
     exact = exactly(seen, radius)
     vain = np.cumsum(np.asarray(steps.reward) > 0, axis=1) == 0
-    some = vain & (seen.sum(-1) > 3) & ((~seen).sum(-1) > 3)
+    some = vain & (seen.sum(-1) > 3) & ((~seen).sum(-1) > 3)  # else all are alike
     rows = {}
     for first, last in STEPS:
         here = np.zeros_like(some)
@@ -109,7 +109,7 @@ def by_step(model: BeliefModel, steps: Transition, radius: float) -> dict[str, s
         if here.any():
             guess = learned[here].argmax(axis=1)
             ruled_out = seen[here][np.arange(len(guess)), guess].mean()
-            found = correlation(learned[here][::7], exact[here][::7])
+            found = correlation(learned[here][::7], exact[here][::7])  # enough of them
             rows[f"{first}-{last}"] = f"{found:.2f} ({ruled_out:.0%} ruled out)"
     return rows
 
@@ -124,7 +124,7 @@ def tested(folders: list[Path], tasks: int = 250) -> Transition:
     return jax.tree.map(lambda *x: jnp.concatenate(x), *made).transitions()
 
 
-def measure(folder: Path, runs: list[Path]) -> None:
+def measure(folder: Path, rollouts: Transition) -> None:
     """Print all tables of a run, a line for each seed."""
     experiment = read_experiment(folder)
     pipeline = Pipeline(experiment, folder, ProgressDisplay())
@@ -143,7 +143,6 @@ def measure(folder: Path, runs: list[Path]) -> None:
             searched, int(np.quantile(found, 0.75)), 1
         ),
     }
-    rollouts = tested(runs)
     for seed in range(experiment.num_seeds):
         model = of_seed(pipeline.model, seed)
         steps = by_step(model, rollouts, radius).items()
@@ -158,5 +157,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("runs", type=Path, nargs="+")
     runs = parser.parse_args().runs
+    rollouts = tested(runs)
     for run in runs:
-        measure(run, runs)
+        measure(run, rollouts)

@@ -168,7 +168,6 @@ def test_differences_name_each_value_that_changed():
         "relabel.belief_own: 0.5 -> None",
         "relabel.decode_apart: False -> None",
         "relabel.belief_in_vain: 0.0 -> None",
-        "relabel.in_vain_pieces: 60 -> None",
         "relabel.meta_pieces: 0.0 -> None",
         "relabel.meta_own: 0.5 -> None",
         "relabel.pieces: 12 -> None",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from borelax import manifest, store
+from borelax import files, manifest, store
 from borelax.errors import DataError
 from borelax.files import write_hashed_json
 from tests.damage import LIKELY, SMALL, flipped, sealed
@@ -92,6 +92,15 @@ def test_a_copy_has_the_same_bytes_and_identity(tmp_path, monkeypatch, links):
         assert (target / name).read_bytes() == (source / name).read_bytes()
         shared = (target / name).samefile(source / name)
         assert shared == (links and name != "manifest.json")
+
+
+def test_lines_that_could_be_appended_to_are_not_shared(tmp_path):
+    source, target = tmp_path / "source", tmp_path / "target"
+    files.append_lines(source / "metrics.jsonl", [{"loss": 1.0}])
+    manifest.seal(source, ["metrics.jsonl"], {})
+    manifest.copy_sealed(source, target)
+    files.append_lines(target / "metrics.jsonl", [{"loss": 0.5}])
+    manifest.open_sealed(source)
 
 
 @pytest.mark.parametrize("name", ["task-003.npz", "naïve/größe.json", "manifest.json"])

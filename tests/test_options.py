@@ -93,7 +93,8 @@ def test_flags_reach_the_experiment():
 
 def test_flags_are_those_of_the_domains_own_parts():
     words = "--family.door-angle 0.5 --collect.agent.entropy-weight 0.1"
-    words += " --meta.agent.cql-weight 1 --meta.expected-rewards"
+    words += " --meta.agent.cql-weight 1 --meta.agent.cql-states 9"
+    words += " --meta.expected-rewards --belief.notes-size 7"
     words += " --belief.decoder.no-transitions --relabelling.rollouts 9"
     old, new = preset("escape-room", "tiny"), parsed("escape-room", words)
     assert new == replace(
@@ -104,11 +105,13 @@ def test_flags_are_those_of_the_domains_own_parts():
         ),
         relabel=replace(old.relabel, rollouts=9),
         belief=replace(
-            old.belief, decoder=replace(old.belief.decoder, transitions=False)
+            old.belief,
+            notes_size=7,
+            decoder=replace(old.belief.decoder, transitions=False),
         ),
         meta=replace(
             old.meta,
-            agent=replace(old.meta.agent, cql_weight=1.0),
+            agent=replace(old.meta.agent, cql_weight=1.0, cql_states=9),
             expected_rewards=True,
         ),
     )
@@ -123,7 +126,6 @@ def test_flags_are_those_of_the_domains_own_parts():
         ("--relabelling.belief-own 0.1", RelabelRewards(belief_own=0.1)),
         ("--relabelling.decode-apart", RelabelRewards(decode_apart=True)),
         ("--relabelling.belief-in-vain 0.3", RelabelRewards(belief_in_vain=0.3)),
-        ("--relabelling.in-vain-pieces 9", RelabelRewards(in_vain_pieces=9)),
         ("--relabelling.meta-own 0.1", RelabelRewards(meta_own=0.1)),
         ("--relabelling.from-start 0", RelabelRewards(from_start=0.0)),
         ("--relabel policies --relabelling.rollouts 9", ReplayPolicies(rollouts=9)),

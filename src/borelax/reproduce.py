@@ -22,7 +22,7 @@ from borelax.run_folder import NAMES, read_experiment
 CQL_WEIGHT = 1.0
 """The paper does not say its weight of the conservative penalty."""
 CQL_STATES = 128
-"""Of a batch; a penalty over all 2,048 of ``gpu`` makes updates 16 times longer."""
+"""Of a batch; over all 2,048 of ``gpu``, a CPU core takes 16 times as long."""
 
 SHARED = {
     "collect": ("domain", "start"),

@@ -229,6 +229,7 @@ def test_the_learner_is_given_no_task() -> None:
         ({"kl_weight": -1.0}, "FitBelief.kl_weight must not be negative"),
         ({"kl_weight": float("nan")}, "FitBelief.kl_weight must not be negative"),
         ({"action_size": -1}, "FitBelief.action_size must not be negative"),
+        ({"notes_size": -1}, "FitBelief.notes_size must be 0 or more"),
         ({"max_grad_norm": -1.0}, "FitBelief.max_grad_norm must not be negative"),
     ],
 )

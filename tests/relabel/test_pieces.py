@@ -123,11 +123,12 @@ def test_a_number_that_does_not_fit_gives_fewer_pieces() -> None:
     assert eqx.tree_equal(made, drawn(1.0))
 
 
-def test_early_ends_cannot_be_cut() -> None:
+@pytest.mark.parametrize("share", ["meta_pieces", "belief_in_vain"])
+def test_early_ends_cannot_be_cut(share: str) -> None:
     logs = coded_logs()
     old = logs.episodes
     length = jnp.full(old.reward.shape[:-1], H)
-    settings = RelabelRewards(meta_pieces=0.5, pieces=PIECES)
+    settings = RelabelRewards(**{share: 0.5}, pieces=PIECES)
 
     def source_with(length):
         episodes = Episodes(old.obs, old.action, old.reward, length)
@@ -136,8 +137,12 @@ def test_early_ends_cannot_be_cut() -> None:
 
     with pytest.raises(ConfigError, match="end early cannot be cut"):
         source_with(length.at[1, 2, 3].set(H - 1))
-    made = source_with(length).draw_with_makers(DRAWS, key=jr.key(0))
-    assert eqx.tree_equal(made, drawn(0.5)), "none ended early"
+    source = source_with(length)  # none ended early
+    if share == "meta_pieces":
+        made = source.draw_with_makers(DRAWS, key=jr.key(0))
+        assert eqx.tree_equal(made, drawn(0.5))
+    decoded = source.draw_to_decode(DRAWS, 3, key=jr.key(0))
+    assert bool(jnp.isfinite(decoded.steps.reward).all())
 
 
 def test_the_belief_has_shares_of_its_own() -> None:

@@ -167,9 +167,8 @@ def test_unless_asked_rollouts_are_decoded_themselves(coded: TaskLogs) -> None:
         source = source_of(relabelling, coded)
         drawn = source.draw_to_decode(20, 5, key=jr.key(0))
         assert drawn.apart is None and drawn.since is None
-        keys = (jr.key(0), jr.split(jr.key(0), 3)[0])
-        like = [source.draw(20, key=key).transitions() for key in keys]
-        assert any(eqx.tree_equal(drawn.steps, steps) for steps in like)
+        like = source.draw(20, key=jr.key(0)).transitions()
+        assert eqx.tree_equal(drawn.steps, like)
 
 
 def test_a_single_task_is_refused(repair, coded: TaskLogs) -> None:

@@ -67,8 +67,8 @@ class SAC:
     cql_actions: int = 10
     """Actions per source (uniform, policy now, policy next) in the penalty."""
     cql_states: int = 0
-    """States of a batch that the penalty is taken over; 0: all. Each costs as much as
-    three times ``cql_actions`` others, and some of them stand for all."""
+    """States of a batch that the penalty is taken over, the first ones of its random
+    order; 0: all. Each costs as much as three times ``cql_actions`` others."""
 
     def __post_init__(self) -> None:
         """Refuse values that cannot learn."""

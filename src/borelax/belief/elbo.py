@@ -39,7 +39,8 @@ def negative_elbo(
     are neither decoded nor counted.
 
     Steps ``apart`` are decoded in place of the rollout's own, and stand for as many.
-    Beliefs after fewer than ``since`` steps decode nothing; the others stand for them.
+    Beliefs after fewer than ``since`` steps decode nothing, the others stand for them;
+    the KL of every belief counts.
     """
     num_steps = _count(steps)
     key_steps, key_beliefs, key_latents = jr.split(key, 3)

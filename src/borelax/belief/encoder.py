@@ -129,7 +129,7 @@ class Encoder(eqx.Module):
         key: Key,
     ):
         """``action_size`` 0: the action enters as it is; ``notes_size`` 0: no notes."""
-        key_layers, key_gru = jr.split(key)
+        key_layers, key_gru, key_notes = jr.split(key, 3)
         raw = spec.action.size
         self.action = spec.action
         self.scale_obs = Standardise.identity(spec.obs_size)
@@ -152,7 +152,7 @@ class Encoder(eqx.Module):
         self.gru = GRU(width, hidden_size, memory=memory, key=key_gru)
         self.notes = None
         if notes_size:
-            self.notes = Notes(width, notes_size, key=jr.fold_in(key, 1))
+            self.notes = Notes(width, notes_size, key=key_notes)
 
     def scaled_to(self, steps: Transition) -> "Encoder":
         """This encoder with its inputs standardised by the given steps [B, T]."""
@@ -164,7 +164,7 @@ class Encoder(eqx.Module):
 
     def start(self) -> Hidden:
         """The empty history."""
-        return jnp.zeros(self.mean_head.in_features)
+        return jnp.zeros(self.mean_head.in_features)  # as many notes as are read
 
     def update(self, hidden: Hidden, step: Transition) -> Hidden:
         """The history with one more step; the same one if the step is padding."""

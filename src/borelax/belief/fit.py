@@ -56,8 +56,8 @@ class FitBelief:
     hidden_size: int = 64
     """Units of the GRU."""
     notes_size: int = 0
-    """Units that keep the largest value they ever had, beside the GRU; 0: none. What
-    was seen once is not forgotten: where a long search has already been."""
+    """Units that keep the largest value they ever had, beside the GRU; 0: none. They
+    need not learn to remember, only what to note."""
     state_size: int = 32
     """Units of the layer that reads s_{t+1}."""
     action_size: int = 0

@@ -30,7 +30,6 @@ from borelax.relabel.source import (
     Made,
     Provenance,
     ToDecode,
-    choose,
     compose,
     draw_places,
     take,
@@ -71,9 +70,8 @@ class RelabelRewards:
     belief_in_vain: float = 0.0
     """Share of the belief's rollouts that find nothing for a random number of steps:
     then their task is drawn, from those that would have paid no more, and beliefs are
-    decoded from there on. Long searches are rare otherwise, and soon forgotten."""
-    in_vain_pieces: int = 60
-    """Pieces in such a rollout: the shorter, the more places it comes to."""
+    decoded from there on. For rewards that most tasks share at most steps; where no two
+    tasks pay alike, only the one that pays least is left."""
     meta_pieces: float = 0.0
     """Share of the meta-agent's rollouts that are made of pieces."""
     meta_own: float = 0.5
@@ -90,7 +88,7 @@ class RelabelRewards:
         """Refuse more than everything."""
         require_share(self, "belief_pieces", "belief_own", "meta_pieces", "meta_own")
         require_share(self, "from_start", "belief_in_vain")
-        require_positive(self, "pieces", "in_vain_pieces")
+        require_positive(self, "pieces")
 
     def __call__(
         self, logs: TaskLogs, simulator: Simulator, *, start: str, key: Key
@@ -155,7 +153,7 @@ class Relabelled(eqx.Module):
         key_own, key_compose, key_pieces, key_which = jr.split(key, 4)
         task, rollout = draw_places(self.episodes, num_rollouts, key=key_own)
         if self.pieces_share == 1:
-            return self._of_pieces(task, self.settings.pieces, key=key_pieces)
+            return self._of_pieces(task, key=key_pieces)
         own = Made(take(self.episodes, task, rollout), task)
 
         def borrow(key: Key) -> Made:
@@ -164,7 +162,7 @@ class Relabelled(eqx.Module):
         made = compose(own, borrow, key=key_compose)
         if self.pieces_share == 0:
             return made
-        short = self._of_pieces(task, self.settings.pieces, key=key_pieces)
+        short = self._of_pieces(task, key=key_pieces)
         whole = in_pieces(made, short.maker.shape[1])
         return either(whole, short, self.pieces_share, key=key_which)
 
@@ -172,6 +170,8 @@ class Relabelled(eqx.Module):
         self, num_rollouts: int, num_steps: int, *, key: Key
     ) -> ToDecode:
         """Their own steps, or steps of all agents alike that their tasks pay for."""
+        if not (self.settings.decode_apart or self.settings.belief_in_vain):
+            return ToDecode(self.draw(num_rollouts, key=key).transitions())
         key_rollouts, key_steps, key_vain = jr.split(key, 3)
         made = self.draw_with_makers(num_rollouts, key=key_rollouts)
         task, steps, since = made.task, made.rollouts.transitions(), None
@@ -186,19 +186,15 @@ class Relabelled(eqx.Module):
     def _in_vain(
         self, task: Int[Array, "draws"], steps: Transition, *, key: Key
     ) -> tuple[Int[Array, "draws"], Transition, Int[Array, "draws"]]:
-        """Some rollouts [draws, T] made anew, their tasks drawn late: when is third."""
-        key_since, key_pieces, key_task = jr.split(key, 3)
+        """Rollouts [draws, T] of which some get their tasks late: when is third."""
+        key_since, key_task = jr.split(key)
         draws, num_steps = steps.reward.shape
         share = self.settings.belief_in_vain
         since = steps_in_vain(draws, num_steps, share, key=key_since)
-        searches = self._of_pieces(task, self.settings.in_vain_pieces, key=key_pieces)
-        searched = searches.rollouts.transitions()
         paid = jax.vmap(jax.vmap(self.reward, (None, 0)), (0, None))
-        rewards = jax.vmap(lambda own: paid(self.tasks, own))(searched)
-        late = draw_late(rewards, since, key=key_task)
-        searched = replace(searched, reward=rewards[jnp.arange(draws), late])
-        anew = choose(since > 0, (late, searched), (task, steps))
-        return *anew, since
+        rewards = jax.vmap(lambda own: paid(self.tasks, own))(steps)
+        task = jnp.where(since > 0, draw_late(rewards, since, key=key_task), task)
+        return task, replace(steps, reward=rewards[jnp.arange(draws), task]), since
 
     def _apart(
         self, task: Int[Array, "draws"], num_steps: int, *, key: Key
@@ -220,12 +216,10 @@ class Relabelled(eqx.Module):
         borrowed = take(self.episodes, donor, rollout)
         return Made(self._paid_by(task, borrowed), donor)
 
-    def _of_pieces(
-        self, task: Int[Array, "draws"], wanted: int, *, key: Key
-    ) -> Provenance:
+    def _of_pieces(self, task: Int[Array, "draws"], *, key: Key) -> Provenance:
         """Pieces from anywhere in the logs, with the rewards of ``task``."""
         _, rollouts, episodes, horizon = self.episodes.reward.shape
-        pieces = even_pieces(wanted, episodes, horizon)
+        pieces = even_pieces(self.settings.pieces, episodes, horizon)
         shape, steps = (task.shape[0], pieces), episodes * horizon // pieces
         chance = jr.uniform(key, (7, *shape))
         share = self.most_own * chance[0, :, :1]

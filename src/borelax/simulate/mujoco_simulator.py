@@ -42,7 +42,7 @@ class MujocoSimulator(FamilySimulator):
 
     family: MujocoFamily
     threads: int = 0
-    """Threads for the physics; 0: one for each core."""
+    """Threads for the physics of each half of the tasks; 0: one for each core."""
 
     def rollouts(
         self,
@@ -103,12 +103,12 @@ def _roll(
 
 
 def _side_by_side(rolls: list[Generator[PhysicsStep, Rows, Episodes]]) -> Episodes:
-    """Each half on a thread of its own; an error is that of the first half with one."""
+    """Each half on a thread of its own; an error is raised when both have ended."""
     stop = Event()
     begun = [(roll, next(roll)) for roll in rolls]  # one after the other loads models
     with ThreadPoolExecutor(len(rolls)) as threads:
-        running = [threads.submit(_finish, *roll, stop) for roll in begun]
         try:
+            running = [threads.submit(_finish, *roll, stop) for roll in begun]
             wait(running)
         except BaseException:  # an interrupt: nobody wants them any more
             stop.set()
