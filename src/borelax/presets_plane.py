@@ -216,7 +216,6 @@ def tiny(paper: Experiment) -> Experiment:
             rollouts_per_update=4,
             latent_size=4,
             hidden_size=8,
-            notes_size=4,
             state_size=8,
             decoder=replace(paper.belief.decoder, hidden=(8,), reader=(8,), probes=4),
             decoded_steps=5,
