@@ -90,12 +90,14 @@ SETTINGS = (
         for relabel in ("none", "rewards")
     ),
     *(
-        Setting("semicircle", relabel, start, 40)
+        Setting("semicircle", relabel, start, iterations)
         for start in ("uniform", "excluding", "fixed")
+        for iterations in (40, 120)
         for relabel in ("none", "rewards")
     ),
     *(
-        Setting("escape-room", relabel, "uniform", 40)
+        Setting("escape-room", relabel, "uniform", iterations)
+        for iterations in (40, 120)
         for relabel in ("none", "policies")
     ),
     *(
@@ -252,7 +254,7 @@ def _ranks(columns: np.ndarray) -> np.ndarray:
 
 
 def _small_grid(quick: Experiment) -> Experiment:
-    updates = 5_000
+    updates = 10_000
     return replace(
         quick,
         family=Gridworld(size=4, horizon=10, episodes=3),
@@ -261,7 +263,7 @@ def _small_grid(quick: Experiment) -> Experiment:
             num_tasks=12,
             explore_iterations=max(quick.collect.iterations // 2, 1),
         ),
-        belief=replace(quick.belief, updates=2_500),
+        belief=replace(quick.belief, updates=5_000),
         meta=replace(
             quick.meta,
             parts=5,
@@ -288,10 +290,15 @@ def _small_wind(quick: Experiment) -> Experiment:
     )
 
 
+def _long_search(quick: Experiment) -> Experiment:
+    """The meta-agent of ``paper``: with ``quick``'s, searches are short of updates."""
+    return replace(quick, meta=preset(quick.family.name, "paper").meta)
+
+
 SMALL = {
     "gridworld": _small_grid,
-    "semicircle": lambda quick: quick,  # learns nothing from less
-    "escape-room": lambda quick: quick,
+    "semicircle": _long_search,
+    "escape-room": _long_search,
     "wind": _small_wind,
     "wind-hard": lambda quick: quick,
 }

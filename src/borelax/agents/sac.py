@@ -172,9 +172,11 @@ class SAC:
         """min_i Q̄_i(s', a') - α log π(a'|s'), a' ~ π."""
         key_action, key_pair = jr.split(key)
         actions, log_probs = sample_actions(state.actor, next_obs, key=key_action)
-        values = q_values(state.targets, next_obs, actions)
+        targets = state.targets
         if self.num_critics > 2:
-            values = values[two_of(self.num_critics, key=key_pair)]
+            pair = two_of(self.num_critics, key=key_pair)
+            targets = jax.tree.map(lambda x: x[pair], targets)
+        values = q_values(targets, next_obs, actions)
         return values.min(axis=0) - self.entropy_weight * log_probs
 
     def _cql(self, actor, critics, obs, next_obs, data_values, key: Key):

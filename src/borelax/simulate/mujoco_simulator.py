@@ -1,16 +1,16 @@
-"""Simulation of MuJoCo families: physics in C on threads, everything else in JAX.
+"""Simulation of MuJoCo families: physics in C, everything else in JAX, on threads.
 
 Between two steps of the physics there is one compiled call for all simulations, on the
 host, where the states are: a GPU would have to be asked at every step, and is free to
-learn meanwhile. The tasks go in two halves, each on a thread of its own, so that one
-half's physics is at work while the other half decides.
+learn meanwhile. The tasks go in as many parts as there are threads, and no part waits
+for another before all are done.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
-from threading import Event
+from threading import Event, Lock
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -21,13 +21,13 @@ from jaxtyping import Array, Int
 
 from borelax.errors import NumericalError, require
 from borelax.simulate.mujoco_engine import (
-    Rows,
     Simulations,
+    cores,
     load_model,
     simulations,
     warning_name,
 )
-from borelax.simulate.mujoco_programs import allocate, programs_of
+from borelax.simulate.mujoco_programs import Programs, allocate, programs_of
 from borelax.simulate.simulator import FamilySimulator, host_device
 from borelax.tasks.mujoco_family import MujocoFamily, Physics
 from borelax.types import Box, Episodes, Key, axis_size
@@ -42,7 +42,7 @@ class MujocoSimulator(FamilySimulator):
 
     family: MujocoFamily
     threads: int = 0
-    """Threads for the physics of each half of the tasks; 0: one for each core."""
+    """Threads at work; 0: one for each core."""
 
     def rollouts(
         self,
@@ -55,13 +55,18 @@ class MujocoSimulator(FamilySimulator):
         key: Key,
     ) -> Episodes:
         """Run policy n in task n; each task and repeat has its own key."""
-        plan = Plan(self.family, repeats, episodes, start, self.threads)
+        model, count = load_model(self.family.model_file), axis_size(tasks)
+        rest = eqx.filter(policies, eqx.is_array, inverse=True)
+        programs = programs_of(self.family, rest, start)
+        plan = Plan(self.family, model, programs, repeats, episodes, Event(), Lock())
         (home,), host = key.devices(), host_device()
         policies, tasks, key = _put((policies, tasks, key), host)
         with jax.default_device(host):
-            everything = (policies, tasks, jnp.arange(axis_size(tasks)))
-            rolls = [_roll(plan, *part, key=key) for part in _halves(everything)]
-            made = _side_by_side(rolls)
+            everything = (policies, tasks, jnp.arange(count))
+            parts, threads = divide(count, self.threads or cores())
+            size = count // parts * repeats
+            batches = [simulations(model, size, threads) for _ in range(parts)]
+            made = _side_by_side(plan, _parts(everything, parts), batches, key)
         return _put(made, home)
 
 
@@ -69,65 +74,77 @@ class Plan(NamedTuple):
     """What all simulations of a call have in common."""
 
     family: MujocoFamily
+    model: Any
+    programs: Programs
     repeats: int
     episodes: int
-    start: str
-    threads: int
+    stop: Event
+    """Set when nobody wants the rollouts any more."""
+    compiling: Lock
+    """Held where a program may be called for the first time: one thread compiles it."""
 
 
-PhysicsStep = Callable[[], Rows]
-"""A step of the physics, still to be taken."""
+def divide(tasks: int, threads: int) -> tuple[int, int]:
+    """How many equal parts to make of the tasks, and how many threads each gets.
+
+    Parts are equal because they share their programs, and have two tasks at least
+    because one task alone is compiled otherwise and rounds otherwise.
+    """
+    possible = [n for n in range(1, tasks + 1) if tasks % n == 0 and tasks >= 2 * n]
+    possible = possible or [1]
+    enough = [n for n in possible if threads <= n <= 2 * threads]
+    parts = min(enough) if enough else max(n for n in possible if n <= threads)
+    return parts, -(-threads // parts)
 
 
-def _roll(
-    plan: Plan, policies: Any, tasks: Any, numbers: Int[Array, "N"], *, key: Key
-) -> Generator[PhysicsStep, Rows, Episodes]:
-    """Rollouts that ask for each step of their physics and are sent its outcome."""
-    family, repeats = plan.family, plan.repeats
-    model = load_model(family.model_file)
-    physics = simulations(model, len(numbers) * repeats, plan.threads)
-    scale = _scaling(family, model)
-    arrays, rest = eqx.partition(policies, eqx.is_array)
-    begin, advance = programs_of(family, rest, plan.start)
-    default = Physics(jnp.asarray(model.qpos0, jnp.float32), jnp.zeros(model.nv))
-    made = allocate(family.spec, policies, numbers, repeats, plan.episodes, key)
-    for episode in range(plan.episodes):
-        made, moment, rows = begin(arrays, tasks, default, made)
-        physics.begin(np.asarray(rows))
-        for step in range(family.spec.horizon):
-            controls = scale(np.asarray(moment.action))
-            rows = yield partial(physics.step, controls, family.frame_skip)
-            _refuse_unstable(physics, (episode, step), numbers, repeats)
-            made, moment = advance(arrays, tasks, made, moment, rows)
-    return made.episodes
-
-
-def _side_by_side(rolls: list[Generator[PhysicsStep, Rows, Episodes]]) -> Episodes:
-    """Each half on a thread of its own; an error is raised when both have ended."""
-    stop = Event()
-    begun = [(roll, next(roll)) for roll in rolls]  # one after the other loads models
-    with ThreadPoolExecutor(len(rolls)) as threads:
+def _side_by_side(
+    plan: Plan, parts: list[Any], batches: list[Simulations], key: Key
+) -> Episodes:
+    """Each part on a thread of its own; an error is raised when all have ended."""
+    with ThreadPoolExecutor(len(parts)) as threads:
         try:
-            running = [threads.submit(_finish, *roll, stop) for roll in begun]
+            running = [
+                threads.submit(_roll, plan, physics, *part, key=key)
+                for part, physics in zip(parts, batches, strict=True)
+            ]
             wait(running)
-        except BaseException:  # an interrupt: nobody wants them any more
-            stop.set()
+        except BaseException:  # an interrupt
+            plan.stop.set()
             raise
     made = [roll.result() for roll in running]
     return jax.tree.map(lambda *x: jnp.concatenate(x), *made)
 
 
-def _finish(
-    roll: Generator[PhysicsStep, Rows, Episodes], step: PhysicsStep, stop: Event
+def _roll(
+    plan: Plan,
+    physics: Simulations,
+    policies: Any,
+    tasks: Any,
+    numbers: Int[Array, "N"],
+    *,
+    key: Key,
 ) -> Episodes:
-    """Take the next step of a half, and all others."""
+    """All rollouts of some tasks."""
+    family, model, repeats = plan.family, plan.model, plan.repeats
+    scale = _scaling(family, model)
+    arrays, (begin, advance) = eqx.filter(policies, eqx.is_array), plan.programs
     with jax.default_device(host_device()):
-        try:
-            while not stop.is_set():
-                step = roll.send(step())
-        except StopIteration as end:
-            return end.value
-    raise InterruptedError
+        default = Physics(jnp.asarray(model.qpos0, jnp.float32), jnp.zeros(model.nv))
+        with plan.compiling:
+            made = allocate(family.spec, policies, numbers, repeats, plan.episodes, key)
+        for episode in range(plan.episodes):
+            with plan.compiling:
+                made, moment, rows = begin(arrays, tasks, default, made)
+            physics.begin(np.asarray(rows))
+            for step in range(family.spec.horizon):
+                if plan.stop.is_set():
+                    raise InterruptedError
+                controls = scale(np.asarray(moment.action))
+                rows = physics.step(controls, family.frame_skip)
+                _refuse_unstable(physics, (episode, step), numbers, repeats)
+                with plan.compiling if step == 0 else nullcontext():
+                    made, moment = advance(arrays, tasks, made, moment, rows)
+    return made.episodes
 
 
 def _put(tree: Any, device: Any) -> Any:
@@ -136,16 +153,12 @@ def _put(tree: Any, device: Any) -> Any:
     return eqx.combine(jax.device_put(arrays, device), rest)
 
 
-def _halves(tree: Any) -> list[Any]:
-    """A pytree [N, …] in two equal parts, which share their programs; odd N: in one."""
-    count = axis_size(tree[1:])
-    if count % 2:
-        return [tree]
+def _parts(tree: Any, number: int) -> list[Any]:
+    """A pytree [N, …] in equal parts."""
     arrays, rest = eqx.partition(tree, eqx.is_array)
-    halves = (slice(None, count // 2), slice(count // 2, None))
-    return [
-        eqx.combine(jax.tree.map(lambda x, h=h: x[h], arrays), rest) for h in halves
-    ]
+    size = axis_size(tree[1:]) // number
+    cuts = [slice(i * size, (i + 1) * size) for i in range(number)]
+    return [eqx.combine(jax.tree.map(lambda x, c=c: x[c], arrays), rest) for c in cuts]
 
 
 def _scaling(family: MujocoFamily, model: Any) -> Callable[[np.ndarray], np.ndarray]:
