@@ -1,6 +1,6 @@
 """The diagnosis before training against the regret after it.
 
-``python benchmarks/ambiguity_regret.py --out FOLDER`` runs small experiments on
+``python benchmarks/ambiguity_regret.py --out FOLDER`` runs ``quick`` experiments on
 several families, starts, amounts of data and relabellings, and writes
 ``regret.json`` and ``regret.png``. Each is run twice on the same logs: with the learned
 belief, and with the exact posterior in its place; what the first returns less is what
@@ -27,7 +27,6 @@ from borelax.progress import ProgressDisplay
 from borelax.relabel.policies import ReplayPolicies
 from borelax.relabel.rewards import KeepAsIs, RelabelRewards
 from borelax.report.drawing import COLOURS
-from borelax.tasks.gridworld import Gridworld
 
 COLOURED = {
     "gridworld": COLOURS[0],
@@ -48,8 +47,12 @@ MEASURED = {
     "cost_of_belief": "cost of the belief, share of the optimum",
 }
 """What training cost, and how much of it the learned belief did."""
-DIAGNOSED = ("ambiguity", "pairs_ambiguous")
-"""What was said before: telling steps without a counterpart; the share of pairs."""
+DIAGNOSED = {
+    "pairs_not_told_apart": "pairs of tasks not told apart",
+    "pairs_ambiguous": "pairs of tasks that are ambiguous",
+    "steps_without_counterpart": "telling steps without a counterpart",
+}
+"""What was said before; the first is drawn. Not told apart: ambiguous, or unclear."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +76,24 @@ class Setting:
         return f"{self.family}-{self.start}-{self.iterations}"
 
     def experiment(self) -> Experiment:
-        """A quick preset made smaller still; its own relabelling, if of this kind."""
-        quick = preset(self.family, "quick")
-        collect = replace(quick.collect, start=self.start, iterations=self.iterations)
-        small = SMALL[self.family](replace(quick, collect=collect))
-        if quick.relabel.name == self.relabel:
-            return small
-        return replace(small, relabel=RELABEL[self.relabel])
+        """The quick preset with these logs; its own relabelling, if of this kind.
+
+        Searches are short of updates in it, so that their meta-agent is ``paper``'s.
+        """
+        quick, name = preset(self.family, "quick"), self.relabel
+        long = self.family in ("semicircle", "escape-room")
+        collect = replace(
+            quick.collect,
+            start=self.start,
+            iterations=self.iterations,
+            explore_iterations=max(self.iterations // 2, 1),
+        )
+        return replace(
+            quick,
+            collect=collect,
+            relabel=quick.relabel if quick.relabel.name == name else RELABEL[name],
+            meta=preset(self.family, "paper").meta if long else quick.meta,
+        )
 
 
 SETTINGS = (
@@ -149,7 +163,7 @@ def summarise(rows: list[dict], out: Path) -> None:
     write_json(
         out / "regret.json", {"rank_correlation": correlations, "settings": rows}
     )
-    draw(rows, correlations["ambiguity"], out / "regret.png")
+    draw(rows, correlations, out / "regret.png")
 
 
 def measure(setting: Setting, seeds: int, out: Path) -> dict:
@@ -171,8 +185,9 @@ def measure(setting: Setting, seeds: int, out: Path) -> dict:
         "name": setting.name,
         "family": setting.family,
         "relabel": setting.relabel,
-        "ambiguity": 1 - (standing.counterparts or 0.0),
+        "pairs_not_told_apart": standing.ambiguous + standing.unclear,
         "pairs_ambiguous": standing.ambiguous,
+        "steps_without_counterpart": 1 - (standing.counterparts or 0.0),
         "verdict": standing.verdict,
         "regret": 1 - learned,
         "regret_given_posterior": 1 - given,
@@ -214,6 +229,7 @@ def draw(rows: list[dict], correlations: dict[str, dict], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    said, words_said = next(iter(DIAGNOSED.items()))
     figure = Figure(figsize=(11.5, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(MEASURED), sharey=True)
@@ -221,7 +237,7 @@ def draw(rows: list[dict], correlations: dict[str, dict], path: Path) -> None:
         for family, colour in COLOURED.items():
             for repaired in (False, True):
                 some = [
-                    (row["ambiguity"], row[name])
+                    (row[said], row[name])
                     for row in rows
                     if row["family"] == family
                     and (row["relabel"] != "none") == repaired
@@ -234,9 +250,9 @@ def draw(rows: list[dict], correlations: dict[str, dict], path: Path) -> None:
                         markerfacecolor="white" if repaired else colour,
                         label=f"{family}, {'repaired' if repaired else 'as logged'}",
                     )
-        axes.set_xlabel("before training: telling steps without a counterpart")
+        axes.set_xlabel(f"before training: {words_said}")
         axes.set_ylabel(f"after training: {words}")
-        found = correlations[name].items()
+        found = correlations[said][name].items()
         known = (f"{value:.2f} {over}" for over, value in found if value is not None)
         axes.set_title(f"rank correlation {', '.join(known)}", fontsize=9)
         axes.spines[["top", "right"]].set_visible(False)
@@ -252,56 +268,6 @@ def _ranks(columns: np.ndarray) -> np.ndarray:
     equal = (columns[None] == columns[:, None]).sum(axis=1)
     return below + (equal + 1) / 2
 
-
-def _small_grid(quick: Experiment) -> Experiment:
-    updates = 10_000
-    return replace(
-        quick,
-        family=Gridworld(size=4, horizon=10, episodes=3),
-        collect=replace(
-            quick.collect,
-            num_tasks=12,
-            explore_iterations=max(quick.collect.iterations // 2, 1),
-        ),
-        belief=replace(quick.belief, updates=5_000),
-        meta=replace(
-            quick.meta,
-            parts=5,
-            updates=updates,
-            agent=replace(quick.meta.agent, decay_updates=updates),
-        ),
-        evaluate=replace(quick.evaluate, num_tasks=12),
-    )
-
-
-def _small_wind(quick: Experiment) -> Experiment:
-    updates = 6_000
-    return replace(
-        quick,
-        belief=replace(quick.belief, updates=1_000, rollouts_per_update=32),
-        meta=replace(
-            quick.meta,
-            parts=4,
-            rollouts_per_part=200,
-            updates=updates,
-            agent=replace(quick.meta.agent, batch_size=256, decay_updates=updates),
-        ),
-        evaluate=replace(quick.evaluate, num_tasks=200),
-    )
-
-
-def _long_search(quick: Experiment) -> Experiment:
-    """The meta-agent of ``paper``: with ``quick``'s, searches are short of updates."""
-    return replace(quick, meta=preset(quick.family.name, "paper").meta)
-
-
-SMALL = {
-    "gridworld": _small_grid,
-    "semicircle": _long_search,
-    "escape-room": _long_search,
-    "wind": _small_wind,
-    "wind-hard": lambda quick: quick,
-}
 
 if __name__ == "__main__":
     main()

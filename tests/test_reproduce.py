@@ -29,7 +29,7 @@ def changed(old: str, new: str) -> list[str]:
 
 
 def test_cells_differ_in_what_their_names_say():
-    cql = ["meta.agent.cql_states: 0 -> 128", "meta.agent.cql_weight: 0.0 -> 1.0"]
+    cql = ["meta.agent.cql_states: 0 -> 128", "meta.agent.cql_weight: 0.0 -> 0.1"]
     for start in ("uniform", "excluding", "fixed"):
         assert sorted(changed(f"ant-{start}-sac", f"ant-{start}-cql")) == cql
     fixed = ["collect.start: uniform -> fixed"]
@@ -126,8 +126,15 @@ def test_each_phase_is_worked_out_once_for_all_who_share_it(table):
 def test_the_json_holds_every_cell_that_is_done(table):
     out, _ = table
     content = json.loads((out / "table1.json").read_text())
-    assert content.keys() == {"preset", "cql_weight", "cells", "missing"}
-    assert content["preset"] == "tiny" and content["cql_weight"] == 1.0
+    assert content.keys() == {
+        "preset",
+        "cql_weight",
+        "meta_updates",
+        "cells",
+        "missing",
+    }
+    assert content["meta_updates"] is None
+    assert content["preset"] == "tiny" and content["cql_weight"] == 0.1
     done = {cell["cell"]: cell for cell in content["cells"]}
     assert list(done) == ["ant-uniform-sac", "ant-uniform-cql"]
     assert [*done, *content["missing"]] == [cell.name for cell in CELLS]
@@ -200,6 +207,10 @@ def test_all_cells_in_one_command(table, tmp_path, capsys):
     [
         ("--seed 1", "ant-uniform-sac was begun with other settings (seed: 0 -> 1)"),
         ("--cql-weight 2", "ant-uniform-cql was begun with other settings (meta.agent"),
+        (
+            "--meta-updates 2",
+            "(meta.updates: 4 -> 2; meta.agent.decay_updates: 0 -> 2)",
+        ),
         ("--preset quick", "was begun with other settings (preset: tiny -> quick; "),
     ],
 )
@@ -220,6 +231,7 @@ def test_one_folder_is_one_table(table, capsys, words, said):
         ("table1 --preset huge", "no preset called 'huge'; choose from quick, gpu,"),
         ("table1 --seeds 0", "At least one seed"),
         ("table1 --seed -1", "seed must lie in"),
+        ("table1 --meta-updates 0", "FitMeta.updates must be above zero"),
         ("table1 --cql-weight 0", "cql_weight must be above zero"),
         ("table1 --checkpoint-seconds -1", "checkpoint_seconds must not be negative"),
     ],

@@ -142,6 +142,9 @@ class ReproduceOptions:
     """The root of all randomness; by default the preset's."""
     cql_weight: float = CQL_WEIGHT
     """Weight of the conservative penalty in the cells with CQL."""
+    meta_updates: int | None = None
+    """Gradient steps of each meta-agent, its step size falling to zero over them; by
+    default the preset's."""
     deterministic: bool = True
     """On a GPU: the same bits every time, about a tenth slower."""
     checkpoint_seconds: float = 30.0
@@ -217,6 +220,7 @@ def parse_reproduce(command: str, argv: list[str]) -> tuple[Table1, tuple[Cell, 
         seed=options.seed,
         num_seeds=options.seeds,
         cql_weight=options.cql_weight,
+        meta_updates=options.meta_updates,
         checkpoint_seconds=options.checkpoint_seconds,
     )
     return table, cells_called(options.cells)

@@ -19,8 +19,9 @@ from borelax.presets import RELABELLINGS, preset
 from borelax.progress import ProgressDisplay
 from borelax.run_folder import NAMES, read_experiment
 
-CQL_WEIGHT = 1.0
-"""The paper does not say its weight of the conservative penalty."""
+CQL_WEIGHT = 0.1
+"""The paper does not say its weight of the conservative penalty; on Semi-circle 0.1
+does no harm, and more does (docs/meta.md)."""
 CQL_STATES = 128
 """Of a batch; over all 2,048 of ``gpu``, a CPU core takes 16 times as long."""
 
@@ -137,6 +138,8 @@ class Table1:
     num_seeds: int | None = None
     """Belief models and meta-agents side by side; None: the preset's."""
     cql_weight: float = CQL_WEIGHT
+    meta_updates: int | None = None
+    """Gradient steps of the meta-agents; None: the preset's."""
     checkpoint_seconds: float = 30.0
 
     def run(
@@ -161,8 +164,13 @@ class Table1:
     def experiment(self, cell: Cell) -> Experiment:
         """What a cell runs."""
         begun = cell.experiment(self.preset, self.cql_weight)
+        meta, updates = begun.meta, self.meta_updates
+        if updates is not None:
+            agent = replace(meta.agent, decay_updates=updates)
+            meta = replace(meta, updates=updates, agent=agent)
         return replace(
             begun,
+            meta=meta,
             seed=begun.seed if self.seed is None else self.seed,
             num_seeds=begun.num_seeds if self.num_seeds is None else self.num_seeds,
         )
@@ -180,6 +188,7 @@ class Table1:
         table = {
             "preset": self.preset,
             "cql_weight": self.cql_weight,
+            "meta_updates": self.meta_updates,
             "cells": [self._row(cell, x) for cell, x in found.items() if x is not None],
             "missing": [cell.name for cell, x in found.items() if x is None],
         }

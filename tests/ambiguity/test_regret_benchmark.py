@@ -27,10 +27,11 @@ def test_every_setting_is_an_experiment_of_its_own(benchmark):
 
 
 def rows_of(family: str, *values: tuple[float, float]) -> list[dict]:
-    names = ("ambiguity", "pairs_ambiguous", "regret", "cost_of_belief")
+    before = ("pairs_not_told_apart", "pairs_ambiguous", "steps_without_counterpart")
     return [
         {"name": family, "family": family, "relabel": "none"}
-        | dict(zip(names, (said, said, cost, -cost), strict=True))
+        | dict.fromkeys(before, said)
+        | {"regret": cost, "cost_of_belief": -cost}
         for said, cost in values
     ]
 
@@ -40,12 +41,12 @@ def test_families_may_differ_without_hiding_what_holds_within_them(
 ):
     easy = rows_of("wind", (0.8, 0.01), (0.9, 0.02), (0.95, 0.03))
     hard = rows_of("semicircle", (0.0, 0.5), (0.1, 0.6))
-    found = benchmark["correlation"](easy + hard, "ambiguity", "regret")
+    found = benchmark["correlation"](easy + hard, "pairs_ambiguous", "regret")
     assert found["within families"] == pytest.approx(1)
     assert found["over all"] == pytest.approx(-0.5)
     benchmark["summarise"](easy + hard, tmp_path)
     summary = json.loads((tmp_path / "regret.json").read_text())
-    within = summary["rank_correlation"]["ambiguity"]["cost_of_belief"]
+    within = summary["rank_correlation"]["pairs_ambiguous"]["cost_of_belief"]
     assert within["within families"] == pytest.approx(-1)
     assert (tmp_path / "regret.png").stat().st_size > 10_000
     assert "over 5 settings" in capsys.readouterr().out
@@ -67,23 +68,26 @@ def test_parts_are_measured_apart_and_once(benchmark, tmp_path, monkeypatch, cap
         main()
 
     call("--only", "semicircle-fixed")
-    assert made == ["semicircle-fixed-40-none", "semicircle-fixed-40-rewards"]
+    fixed = [
+        f"semicircle-fixed-{n}-{x}" for n in (40, 120) for x in ("none", "rewards")
+    ]
+    assert made == fixed
     assert not (tmp_path / "regret.json").exists()
     call("--families", "semicircle")
-    assert len(made) == len(set(made)) == 6
-    assert "over 6 settings" in capsys.readouterr().out
+    assert len(made) == len(set(made)) == 12
+    assert "over 12 settings" in capsys.readouterr().out
     call("--only", "semicircle-fixed", "--seeds", "2")
-    assert len(made) == 8, "other seeds are another measurement"
+    assert len(made) == 16, "other seeds are another measurement"
 
 
 def test_what_never_differs_has_no_rank_correlation(benchmark, tmp_path):
     rows = rows_of("wind", (0.0, 0.1), (0.0, 0.2))
     benchmark["summarise"](rows, tmp_path)
     summary = json.loads((tmp_path / "regret.json").read_text())
-    assert summary["rank_correlation"]["ambiguity"]["regret"]["over all"] is None
+    assert summary["rank_correlation"]["pairs_ambiguous"]["regret"]["over all"] is None
 
 
 def test_equal_values_share_their_rank(benchmark):
     rows = rows_of("wind", (0.0, 0.1), (0.0, 0.1), (1.0, 0.5), (1.0, 0.5))
-    found = benchmark["correlation"](rows, "ambiguity", "regret")
+    found = benchmark["correlation"](rows, "pairs_ambiguous", "regret")
     assert found == {"over all": pytest.approx(1), "within families": pytest.approx(1)}
