@@ -2,8 +2,8 @@
 
 Between two steps of the physics there is one compiled call for all simulations, on the
 host, where the states are: a GPU would have to be asked at every step, and is free to
-learn meanwhile. The tasks go in as many parts as there are threads, and no part waits
-for another before all are done.
+learn meanwhile. The tasks go in a few parts, each on a thread of its own, and no part
+waits for another before all are done.
 """
 
 from collections.abc import Callable
@@ -31,6 +31,10 @@ from borelax.simulate.mujoco_programs import Programs, allocate, programs_of
 from borelax.simulate.simulator import FamilySimulator, host_device
 from borelax.tasks.mujoco_family import MujocoFamily, Physics
 from borelax.types import Box, Episodes, Key, axis_size
+
+MOST_PARTS = 4
+"""Each part's steps take turns at Python's lock: twenty parts on 16 cores spent most of
+the time waiting for it."""
 
 
 @dataclass(frozen=True)
@@ -90,10 +94,12 @@ def divide(tasks: int, threads: int) -> tuple[int, int]:
     Parts are equal because they share their programs, and have two tasks at least
     because one task alone is compiled otherwise and rounds otherwise.
     """
-    possible = [n for n in range(1, tasks + 1) if tasks % n == 0 and tasks >= 2 * n]
+    possible = [
+        n for n in range(1, MOST_PARTS + 1) if tasks % n == 0 and tasks >= 2 * n
+    ]
     possible = possible or [1]
-    enough = [n for n in possible if threads <= n <= 2 * threads]
-    parts = min(enough) if enough else max(n for n in possible if n <= threads)
+    wanted = min(threads, possible[-1])
+    parts = next(n for n in possible if n >= wanted)
     return parts, -(-threads // parts)
 
 
