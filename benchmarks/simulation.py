@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from borelax.agents.sac import SAC
-from borelax.simulate.mujoco_engine import cores, load_model, simulations
+from borelax.simulate.mujoco_engine import load_model, simulations
 from borelax.simulate.mujoco_simulator import MujocoSimulator
 from borelax.simulate.policy import AgentPolicy
 from borelax.simulate.simulator import host_device
@@ -46,7 +46,7 @@ def alone(family, made: Episodes, threads: int) -> np.ndarray:
     actions = np.asarray(made.action[:, :, 0]).reshape(len(first), -1, model.nu)
     controls = np.ascontiguousarray(np.swapaxes(actions, 0, 1))
     started = clocks()
-    physics = simulations(model, len(first), threads or cores())
+    physics = simulations(model, len(first), threads)
     physics.begin(first)
     for control in controls:
         physics.step(control, family.frame_skip)

@@ -102,10 +102,10 @@ def test_warnings_are_counted_and_forgotten(kind, tmp_path, monkeypatch, capfd) 
 
 def test_older_mujocos_are_threaded_by_python(monkeypatch) -> None:
     model = load_model("half_cheetah.xml")
-    assert isinstance(simulations(model, 1, 1), BatchedSimulations)
+    assert isinstance(simulations(model, 1, 0), BatchedSimulations)
     monkeypatch.setitem(sys.modules, "mujoco.batch", None)
     monkeypatch.setattr(mujoco_engine, "find_spec", lambda name: None)
-    assert isinstance(simulations(model, 1, 1), ThreadedSimulations)
+    assert isinstance(simulations(model, 1, 0), ThreadedSimulations)
 
 
 def test_models_load_in_silence_and_once(tmp_path, monkeypatch, capfd) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import equinox as eqx
 import jax
@@ -12,17 +13,18 @@ import mujoco
 import numpy as np
 import pytest
 
+from borelax.agents.sac import SAC
 from borelax.errors import ConfigError, NumericalError
 from borelax.pipeline import Pipeline
 from borelax.presets import preset
 from borelax.progress import Quiet
-from borelax.simulate import mujoco_simulator
+from borelax.simulate import mujoco_engine, mujoco_simulator
 from borelax.simulate.jax_simulator import JaxSimulator
 from borelax.simulate.mujoco_engine import load_model, model_path
 from borelax.simulate.mujoco_programs import programs_of
 from borelax.simulate.mujoco_simulator import MujocoSimulator
 from borelax.simulate.of_family import engine_of, simulator_of
-from borelax.simulate.policy import RandomPolicy
+from borelax.simulate.policy import AgentPolicy, RandomPolicy
 from borelax.simulate.simulator import OfFamily
 from borelax.tasks.ant_semicircle import AntSemiCircle
 from borelax.tasks.family import draw_tasks
@@ -30,16 +32,42 @@ from borelax.tasks.half_cheetah_vel import HalfCheetahVel
 from borelax.tasks.mujoco_family import Physics
 from borelax.tasks.semicircle import SemiCircle
 from borelax.types import Box, Episodes, Spec, Transition
-from tests.simulate.mujoco_runs import (
-    ANT,
-    CHEETAH,
-    FAMILIES,
-    Noting,
-    agents,
-    noting,
-    run,
-    start_of,
-)
+
+ANT, CHEETAH = AntSemiCircle(horizon=4), HalfCheetahVel(horizon=4)
+FAMILIES = [ANT, CHEETAH]
+
+
+class Noting(eqx.Module):
+    """Acts by what it remembers: the sum of rewards and observations."""
+
+    first: jax.Array
+    size: int = eqx.field(static=True)
+
+    def start(self):
+        return self.first
+
+    def act(self, memory, obs, *, key):
+        noise = jr.uniform(key, (self.size,), minval=-0.1, maxval=0.1)
+        return noise + jnp.sin(memory + obs[-1])
+
+    def remember(self, memory, step: Transition):
+        return memory + step.reward + step.next_obs[2]
+
+
+def noting(family, count: int) -> Noting:
+    return Noting(jnp.arange(float(count)), family.spec.action.size)
+
+
+def start_of(family) -> str:
+    return "uniform" if "uniform" in family.starts else "fixed"
+
+
+def run(family, policies, count: int = 3, *, threads: int = 1, seed: int = 0):
+    tasks = draw_tasks(family, count, key=jr.key(5))
+    start = start_of(family)
+    return MujocoSimulator(family, threads).rollouts(
+        policies, tasks, repeats=2, episodes=2, start=start, key=jr.key(seed)
+    )
 
 
 @pytest.fixture(scope="module", params=FAMILIES, ids=lambda f: f.name)
@@ -98,6 +126,10 @@ def test_many_at_once_equal_a_loop(family, made: Episodes) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3)
 
 
+def test_threads_change_no_bit(family, made: Episodes) -> None:
+    assert eqx.tree_equal(run(family, noting(family, 3), threads=2), made)
+
+
 def test_keys_decide_everything(family, made: Episodes) -> None:
     assert eqx.tree_equal(run(family, noting(family, 3)), made)
     assert not eqx.tree_equal(run(family, noting(family, 3), seed=1), made)
@@ -119,7 +151,10 @@ def test_rewards_are_those_of_relabelling(family, made: Episodes) -> None:
 
 
 def test_agents_and_random_policies_run_and_compile_once(family) -> None:
-    policies, spec = agents(family, 3), family.spec
+    agent, spec = SAC(hidden=(8,)), family.spec
+    keys = jr.split(jr.key(1), 3)
+    states = eqx.filter_vmap(lambda k: agent.acting(agent.init(spec, key=k)))(keys)
+    policies = AgentPolicy(agent, states, jnp.ones(3))
     again = jax.tree.map(lambda x: 2 * x, policies)
     programs_of.cache_clear()
     for policy in (policies, again, RandomPolicy(spec.action)):
@@ -128,6 +163,27 @@ def test_agents_and_random_policies_run_and_compile_once(family) -> None:
     _, rest = eqx.partition(policies, eqx.is_array)
     programs = programs_of(family, rest, start_of(family))
     assert programs.advance._cache_size() == programs.begin._cache_size() == 1
+
+
+@dataclass(frozen=True)
+class Traced(HalfCheetahVel):
+    """Notes when it is compiled."""
+
+    noted = Mock()
+
+    def observe(self, before, after):
+        self.noted()
+        return super().observe(before, after)
+
+
+def test_all_tasks_load_and_compile_once(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    mujoco_engine._load.cache_clear()
+    for _ in range(2):
+        run(Traced(horizon=3), RandomPolicy(Box(6)), 4)
+    assert Traced.noted.call_count == 2  # for the first observation and for others
+    assert mujoco_engine._load.cache_info().misses == 1
+    assert not list(tmp_path.iterdir())  # where MuJoCo would complain of the model
 
 
 def test_a_family_finds_its_simulator() -> None:

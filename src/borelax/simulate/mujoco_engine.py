@@ -86,7 +86,8 @@ class Simulations(Protocol):
 
 
 def simulations(model: Any, count: int, threads: int) -> Simulations:
-    """``count`` simulations of a model."""
+    """``count`` simulations of a model; 0 threads: one for each core."""
+    threads = threads or _cores()
     if find_spec("mujoco.batch") is None:  # before MuJoCo 3.17
         return ThreadedSimulations(model, count, threads)
     return BatchedSimulations(model, count, threads)
@@ -155,13 +156,6 @@ class ThreadedSimulations:
             row[: self.model.nq], row[self.model.nq :] = data.qpos, data.qvel
 
 
-def cores() -> int:
-    """Those that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def warning_name(number: int) -> str:
     """MuJoCo's own name of a warning, such as BADQACC."""
     return _import_mujoco().mjtWarning(number).name.removeprefix("mjWARN_")
@@ -172,6 +166,12 @@ def _import_mujoco() -> Any:
         return import_module("mujoco")
     except ModuleNotFoundError as error:
         raise _missing("mujoco") from error
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _gymnasium_assets() -> Path:

@@ -1,40 +1,31 @@
-"""Simulation of MuJoCo families: physics in C, everything else in JAX, on threads.
+"""Simulation of MuJoCo families: physics in C on threads, everything else in JAX.
 
 Between two steps of the physics there is one compiled call for all simulations, on the
 host, where the states are: a GPU would have to be asked at every step, and is free to
-learn meanwhile. The tasks go in a few parts, each on a thread of its own, and no part
-waits for another before all are done.
+learn meanwhile. (Parts of the tasks on threads of their own, one deciding while another
+moves, were slower: docs/mujoco.md.)
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import nullcontext
 from dataclasses import dataclass
-from threading import Event, Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
 
 from borelax.errors import NumericalError, require
 from borelax.simulate.mujoco_engine import (
     Simulations,
-    cores,
     load_model,
     simulations,
     warning_name,
 )
-from borelax.simulate.mujoco_programs import Programs, allocate, programs_of
+from borelax.simulate.mujoco_programs import allocate, programs_of
 from borelax.simulate.simulator import FamilySimulator, host_device
 from borelax.tasks.mujoco_family import MujocoFamily, Physics
 from borelax.types import Box, Episodes, Key, axis_size
-
-MOST_PARTS = 4
-"""Each part's steps take turns at Python's lock: twenty parts on 16 cores spent most of
-the time waiting for it."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +37,7 @@ class MujocoSimulator(FamilySimulator):
 
     family: MujocoFamily
     threads: int = 0
-    """Threads at work; 0: one for each core."""
+    """Threads for the physics; 0: one for each core."""
 
     def rollouts(
         self,
@@ -59,112 +50,45 @@ class MujocoSimulator(FamilySimulator):
         key: Key,
     ) -> Episodes:
         """Run policy n in task n; each task and repeat has its own key."""
-        model, count = load_model(self.family.model_file), axis_size(tasks)
-        rest = eqx.filter(policies, eqx.is_array, inverse=True)
-        programs = programs_of(self.family, rest, start)
-        plan = Plan(self.family, model, programs, repeats, episodes, Event(), Lock())
         (home,), host = key.devices(), host_device()
         policies, tasks, key = _put((policies, tasks, key), host)
         with jax.default_device(host):
-            everything = (policies, tasks, jnp.arange(count))
-            parts, threads = divide(count, self.threads or cores())
-            size = count // parts * repeats
-            batches = [simulations(model, size, threads) for _ in range(parts)]
-            made = _side_by_side(plan, _parts(everything, parts), batches, key)
+            made = self._roll(policies, tasks, repeats, episodes, start, key)
         return _put(made, home)
 
-
-class Plan(NamedTuple):
-    """What all simulations of a call have in common."""
-
-    family: MujocoFamily
-    model: Any
-    programs: Programs
-    repeats: int
-    episodes: int
-    stop: Event
-    """Set when nobody wants the rollouts any more."""
-    compiling: Lock
-    """Held where a program may be called for the first time: one thread compiles it."""
-
-
-def divide(tasks: int, threads: int) -> tuple[int, int]:
-    """How many equal parts to make of the tasks, and how many threads each gets.
-
-    Parts are equal because they share their programs, and have two tasks at least
-    because one task alone is compiled otherwise and rounds otherwise.
-    """
-    possible = [
-        n for n in range(1, MOST_PARTS + 1) if tasks % n == 0 and tasks >= 2 * n
-    ]
-    possible = possible or [1]
-    wanted = min(threads, possible[-1])
-    parts = next(n for n in possible if n >= wanted)
-    return parts, -(-threads // parts)
-
-
-def _side_by_side(
-    plan: Plan, parts: list[Any], batches: list[Simulations], key: Key
-) -> Episodes:
-    """Each part on a thread of its own; an error is raised when all have ended."""
-    with ThreadPoolExecutor(len(parts)) as threads:
-        try:
-            running = [
-                threads.submit(_roll, plan, physics, *part, key=key)
-                for part, physics in zip(parts, batches, strict=True)
-            ]
-            wait(running)
-        except BaseException:  # an interrupt
-            plan.stop.set()
-            raise
-    made = [roll.result() for roll in running]
-    return jax.tree.map(lambda *x: jnp.concatenate(x), *made)
-
-
-def _roll(
-    plan: Plan,
-    physics: Simulations,
-    policies: Any,
-    tasks: Any,
-    numbers: Int[Array, "N"],
-    *,
-    key: Key,
-) -> Episodes:
-    """All rollouts of some tasks."""
-    family, model, repeats = plan.family, plan.model, plan.repeats
-    scale = _scaling(family, model)
-    arrays, (begin, advance) = eqx.filter(policies, eqx.is_array), plan.programs
-    with jax.default_device(host_device()):
+    def _roll(
+        self,
+        policies: Any,
+        tasks: Any,
+        repeats: int,
+        episodes: int,
+        start: str,
+        key: Key,
+    ) -> Episodes:
+        """Everything on the host."""
+        family, numbers = self.family, jnp.arange(axis_size(tasks))
+        model = load_model(family.model_file)
+        physics = simulations(model, len(numbers) * repeats, self.threads)
+        scale = _scaling(family, model)
+        arrays, rest = eqx.partition(policies, eqx.is_array)
+        begin, advance = programs_of(family, rest, start)
         default = Physics(jnp.asarray(model.qpos0, jnp.float32), jnp.zeros(model.nv))
-        with plan.compiling:
-            made = allocate(family.spec, policies, numbers, repeats, plan.episodes, key)
-        for episode in range(plan.episodes):
-            with plan.compiling:
-                made, moment, rows = begin(arrays, tasks, default, made)
+        made = allocate(family.spec, policies, numbers, repeats, episodes, key)
+        for episode in range(episodes):
+            made, moment, rows = begin(arrays, tasks, default, made)
             physics.begin(np.asarray(rows))
             for step in range(family.spec.horizon):
-                if plan.stop.is_set():
-                    raise InterruptedError
                 controls = scale(np.asarray(moment.action))
                 rows = physics.step(controls, family.frame_skip)
-                _refuse_unstable(physics, (episode, step), numbers, repeats)
-                with plan.compiling if step == 0 else nullcontext():
-                    made, moment = advance(arrays, tasks, made, moment, rows)
-    return made.episodes
+                _refuse_unstable(physics, episode, step, repeats)
+                made, moment = advance(arrays, tasks, made, moment, rows)
+        return made.episodes
 
 
 def _put(tree: Any, device: Any) -> Any:
     """A pytree with its arrays on a device."""
     arrays, rest = eqx.partition(tree, eqx.is_array)
     return eqx.combine(jax.device_put(arrays, device), rest)
-
-
-def _parts(tree: Any, number: int) -> list[Any]:
-    """A pytree [N, …] in equal parts."""
-    arrays, rest = eqx.partition(tree, eqx.is_array)
-    size = axis_size(tree[1:]) // number
-    cuts = [slice(i * size, (i + 1) * size) for i in range(number)]
-    return [eqx.combine(jax.tree.map(lambda x, c=c: x[c], arrays), rest) for c in cuts]
 
 
 def _scaling(family: MujocoFamily, model: Any) -> Callable[[np.ndarray], np.ndarray]:
@@ -182,19 +106,15 @@ def _scaling(family: MujocoFamily, model: Any) -> Callable[[np.ndarray], np.ndar
 
 
 def _refuse_unstable(
-    physics: Simulations,
-    place: tuple[int, int],
-    numbers: Int[Array, "N"],
-    repeats: int,
+    physics: Simulations, episode: int, step: int, repeats: int
 ) -> None:
     """MuJoCo resets an unstable simulation and goes on; such logs would be false."""
     warnings = physics.warnings()
     if not warnings.any():
         return
     simulation, kind = np.argwhere(warnings)[0]
-    episode, step = place
     raise NumericalError(
-        f"MuJoCo's simulation of task {numbers[simulation // repeats]} became unstable "
+        f"MuJoCo's simulation of task {simulation // repeats} became unstable "
         f"({warning_name(int(kind))}) in episode {episode + 1}, step {step + 1}. "
         "Extreme actions can do that: look at the metrics of the agents, or take "
         "another seed."
