@@ -1,7 +1,8 @@
 """The diagnosis before training against the regret after it.
 
-``python benchmarks/ambiguity_regret.py --out FOLDER`` runs ``quick`` experiments on
-several families, starts, amounts of data and relabellings, and writes
+``python benchmarks/ambiguity_regret.py --out FOLDER`` runs ``quick`` experiments
+(searches with the meta-agent of ``paper``) on several families, starts, amounts of data
+and relabellings, and writes
 ``regret.json`` and ``regret.png``. Each is run twice on the same logs: with the learned
 belief, and with the exact posterior in its place; what the first returns less is what
 the belief costs, and the rest of the regret is how hard the family is. Settings that
@@ -13,6 +14,8 @@ logs, and so must be in one. A last call without it sums up.
 """
 
 import argparse
+import hashlib
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -52,7 +55,8 @@ DIAGNOSED = {
     "pairs_ambiguous": "pairs of tasks that are ambiguous",
     "steps_without_counterpart": "telling steps without a counterpart",
 }
-"""What was said before; the first is drawn. Not told apart: ambiguous, or unclear."""
+"""What was said before; the first is drawn. Not told apart: ambiguous or
+unclear, but not alike: where nothing differs there is nothing to tell."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,9 @@ def main() -> None:
 
 def measured(setting: Setting, seeds: int, out: Path) -> dict:
     """What is known of a setting; measured where nothing is yet."""
-    path = out / "measured" / f"{setting.name}-{seeds}.json"
+    settings = replace(setting.experiment(), num_seeds=seeds).to_json()
+    version = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:12]
+    path = out / "measured" / f"{setting.name}-{version}.json"
     if not exists(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, measure(setting, seeds, out))

@@ -49,7 +49,7 @@ FILES = sorted([*SOURCE.rglob("*.py"), *(ROOT / "tests").rglob("*.py")])
 
 LAYERS = [
     "types errors",
-    "tasks agents learn files manifest store logs plain",
+    "tasks agents learn files locks manifest store logs plain",
     "simulate",
     "collect relabel belief meta evaluate",
     "ambiguity oracles experiment presets presets_gridworld presets_plane "

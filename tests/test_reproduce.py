@@ -10,6 +10,7 @@ import pytest
 from borelax.belief.fit import FitBelief
 from borelax.collect.collect import Collect
 from borelax.experiment import differences
+from borelax.locks import alone_in
 from borelax.meta.fit import FitMeta
 from borelax.pipeline import Pipeline
 from borelax.presets import PRESETS
@@ -18,7 +19,7 @@ from borelax.run_folder import NAMES, SETTINGS
 from tests.tiny_run import command, shas
 
 CELL = {cell.name: cell for cell in CELLS}
-FLAGS = ("--preset", "tiny", "--no-deterministic")
+FLAGS = ("--preset", "tiny", "--meta-updates", "3", "--no-deterministic")
 TWO = ("--cells", "ant-uniform-cql", "ant-uniform-sac")
 
 
@@ -133,7 +134,7 @@ def test_the_json_holds_every_cell_that_is_done(table):
         "cells",
         "missing",
     }
-    assert content["meta_updates"] is None
+    assert content["meta_updates"] == 3
     assert content["preset"] == "tiny" and content["cql_weight"] == 0.1
     done = {cell["cell"]: cell for cell in content["cells"]}
     assert list(done) == ["ant-uniform-sac", "ant-uniform-cql"]
@@ -169,7 +170,20 @@ def test_cells_that_are_done_are_read(table, monkeypatch, capsys):
     shown = capsys.readouterr()
     assert "171.8 ± 7.0" in shown.out and "ant-uniform-cql" in shown.out
     assert "Not done yet: ant-excluding-sac" in shown.out and shown.err == ""
+    assert "trained for 3 updates" in shown.out
     assert {p: p.read_bytes() for p in out.rglob("*") if p.is_file()} == before
+
+
+def test_a_cell_does_not_work_where_another_process_does(table, tmp_path, capsys):
+    out = Path(shutil.copytree(table[0], tmp_path / "table1"))
+    shutil.rmtree(out / "ant-uniform-cql")
+    shutil.rmtree(out / "ant-uniform-sac" / "3-belief")
+    words = (*FLAGS, "--cells", "ant-uniform-cql", "--out", out)
+    with alone_in(out / "ant-uniform-sac" / "3-belief"):
+        assert command("reproduce", "table1", *words) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "Another process is at work in" in said and "3-belief. Wait until" in said
+    assert command("reproduce", "table1", *words) == 0
 
 
 def test_results_that_were_lost_are_judged_again(table, tmp_path):
@@ -209,7 +223,7 @@ def test_all_cells_in_one_command(table, tmp_path, capsys):
         ("--cql-weight 2", "ant-uniform-cql was begun with other settings (meta.agent"),
         (
             "--meta-updates 2",
-            "(meta.updates: 4 -> 2; meta.agent.decay_updates: 0 -> 2)",
+            "(meta.updates: 3 -> 2; meta.agent.decay_updates: 3 -> 2)",
         ),
         ("--preset quick", "was begun with other settings (preset: tiny -> quick; "),
     ],
@@ -231,7 +245,7 @@ def test_one_folder_is_one_table(table, capsys, words, said):
         ("table1 --preset huge", "no preset called 'huge'; choose from quick, gpu,"),
         ("table1 --seeds 0", "At least one seed"),
         ("table1 --seed -1", "seed must lie in"),
-        ("table1 --meta-updates 0", "FitMeta.updates must be above zero"),
+        ("table1 --meta-updates 0", "meta_updates must be above zero"),
         ("table1 --cql-weight 0", "cql_weight must be above zero"),
         ("table1 --checkpoint-seconds -1", "checkpoint_seconds must not be negative"),
     ],

@@ -154,6 +154,8 @@ class ReproduceOptions:
         """Refuse what is not worth its name."""
         _require_seconds(self.checkpoint_seconds)
         require_positive(self, "cql_weight")
+        if self.meta_updates is not None:
+            require_positive(self, "meta_updates")
 
 
 def parse_domain(command: str, argv: list[str]) -> tuple[Experiment, Options]:

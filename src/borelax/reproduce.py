@@ -14,14 +14,15 @@ from borelax import files, manifest
 from borelax.agents.sac import SAC
 from borelax.errors import ConfigError, require
 from borelax.experiment import Experiment, differences
+from borelax.locks import alone_in
 from borelax.pipeline import Pipeline
 from borelax.presets import RELABELLINGS, preset
 from borelax.progress import ProgressDisplay
 from borelax.run_folder import NAMES, read_experiment
 
 CQL_WEIGHT = 0.1
-"""The paper does not say its weight of the conservative penalty; on Semi-circle 0.1
-does no harm, and more does (docs/meta.md)."""
+"""The paper does not say its weight of the conservative penalty; this one does no harm
+on Semi-circle (docs/meta.md)."""
 CQL_STATES = 128
 """Of a batch; over all 2,048 of ``gpu``, a CPU core takes 16 times as long."""
 
@@ -192,7 +193,8 @@ class Table1:
             "cells": [self._row(cell, x) for cell, x in found.items() if x is not None],
             "missing": [cell.name for cell, x in found.items() if x is None],
         }
-        files.write_json(self.out / "table1.json", table)
+        with alone_in(self.out, wait=True):  # cells may end at the same time
+            files.write_json(self.out / "table1.json", table)
         return table
 
     def _row(self, cell: Cell, results: dict[str, Any]) -> dict[str, Any]:

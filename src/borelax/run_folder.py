@@ -21,6 +21,7 @@ from borelax import files, manifest, store
 from borelax.errors import ConfigError, DataError
 from borelax.experiment import Experiment, differences, refuse_own_family
 from borelax.journal import FolderJournal
+from borelax.locks import alone_in
 from borelax.progress import ProgressDisplay
 from borelax.simulate.of_family import engine_of
 
@@ -111,7 +112,8 @@ class RunFolder:
             manifest.open_sealed(folder)
             output = phase.read(folder)
         else:
-            output = self._make(phase, about)
+            with alone_in(folder):
+                output = self._make(phase, about)
         store.delete_checkpoint(folder / "checkpoints")
         return output
 

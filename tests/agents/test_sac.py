@@ -157,6 +157,27 @@ def test_more_critics_learn_the_same_values() -> None:
     np.testing.assert_allclose(values(state, 0.3), [2.0, 2.0], atol=0.1)
 
 
+def test_targets_are_the_lower_of_two_critics_drawn_anew() -> None:
+    """Critics whose targets say 0, 1, …, 4 everywhere, and themselves say 9."""
+    agent, state = replace(AGENT, num_critics=5), fresh(replace(AGENT, num_critics=5))
+    constant = eqx.tree_at(
+        lambda net: (net.layers[-1].weight, net.layers[-1].bias),
+        state.targets,
+        (jnp.zeros((5, 1, 32)), jnp.arange(5.0)[:, None]),
+    )
+    nines = eqx.tree_at(
+        lambda net: net.layers[-1].bias, constant, jnp.full((5, 1), 9.0)
+    )
+    state = replace(state, targets=constant, critics=nines)
+    seen = set()
+    for key in jr.split(jr.key(5), 20):
+        found = agent._next_value(state, OBS, key=key)
+        pair = two_of(5, key=jr.split(key)[1])
+        np.testing.assert_array_equal(found, jnp.full(len(OBS), pair.min()))
+        seen.add(int(pair.min()))
+    assert seen == {0, 1, 2, 3}
+
+
 def test_a_scale_of_inputs_is_worth_scaled_inputs_and_is_not_trained() -> None:
     scale = Standardise(mean=jnp.asarray([0.5, -1.0]), scale=jnp.asarray([2.0, 3.0]))
     plain = fresh(AGENT)

@@ -47,6 +47,10 @@ def _published(published: dict[str, Any] | None) -> str:
 def _notes(table1: dict[str, Any]) -> list[str]:
     """What the table does not say itself."""
     notes = ["Returns are summed over both episodes; ± is the deviation over seeds."]
+    if table1["meta_updates"] is not None:
+        notes.append(
+            f"Meta-agents were trained for {table1['meta_updates']:,} updates."
+        )
     for published in (cell["published"] for cell in table1["cells"]):
         if published and published["per_episode"]:
             values = ", ".join(f"{value:.1f}" for value in published["per_episode"])
