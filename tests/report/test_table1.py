@@ -44,7 +44,12 @@ CHEETAH = {
 def shown(*cells: dict, missing: tuple[str, ...] = ()) -> tuple[list[list[str]], str]:
     """The rows of the printed table, and everything printed."""
     out = io.StringIO()
-    table = {"preset": "gpu", "cells": list(cells), "missing": list(missing)}
+    table = {
+        "preset": "gpu",
+        "meta_updates": None,
+        "cells": list(cells),
+        "missing": list(missing),
+    }
     print_table1(table, Console(file=out, width=100))
     lines = [line for line in out.getvalue().splitlines() if line.startswith("│")]
     rows = [[x.strip() for x in line.strip("│").split("│")] for line in lines]

@@ -50,39 +50,27 @@ class MujocoSimulator(FamilySimulator):
         key: Key,
     ) -> Episodes:
         """Run policy n in task n; each task and repeat has its own key."""
+        family, count = self.family, axis_size(tasks)
+        model = load_model(family.model_file)
+        physics = simulations(model, count * repeats, self.threads)
+        scale = _scaling(family, model)
         (home,), host = key.devices(), host_device()
         policies, tasks, key = _put((policies, tasks, key), host)
-        with jax.default_device(host):
-            made = self._roll(policies, tasks, repeats, episodes, start, key)
-        return _put(made, home)
-
-    def _roll(
-        self,
-        policies: Any,
-        tasks: Any,
-        repeats: int,
-        episodes: int,
-        start: str,
-        key: Key,
-    ) -> Episodes:
-        """Everything on the host."""
-        family, numbers = self.family, jnp.arange(axis_size(tasks))
-        model = load_model(family.model_file)
-        physics = simulations(model, len(numbers) * repeats, self.threads)
-        scale = _scaling(family, model)
         arrays, rest = eqx.partition(policies, eqx.is_array)
         begin, advance = programs_of(family, rest, start)
-        default = Physics(jnp.asarray(model.qpos0, jnp.float32), jnp.zeros(model.nv))
-        made = allocate(family.spec, policies, numbers, repeats, episodes, key)
-        for episode in range(episodes):
-            made, moment, rows = begin(arrays, tasks, default, made)
-            physics.begin(np.asarray(rows))
-            for step in range(family.spec.horizon):
-                controls = scale(np.asarray(moment.action))
-                rows = physics.step(controls, family.frame_skip)
-                _refuse_unstable(physics, episode, step, repeats)
-                made, moment = advance(arrays, tasks, made, moment, rows)
-        return made.episodes
+        with jax.default_device(host):
+            numbers, first = jnp.arange(count), jnp.asarray(model.qpos0, jnp.float32)
+            default = Physics(first, jnp.zeros(model.nv))
+            made = allocate(family.spec, policies, numbers, repeats, episodes, key)
+            for episode in range(episodes):
+                made, moment, rows = begin(arrays, tasks, default, made)
+                physics.begin(np.asarray(rows))
+                for step in range(family.spec.horizon):
+                    controls = scale(np.asarray(moment.action))
+                    rows = physics.step(controls, family.frame_skip)
+                    _refuse_unstable(physics, episode, step, repeats)
+                    made, moment = advance(arrays, tasks, made, moment, rows)
+        return _put(made.episodes, home)
 
 
 def _put(tree: Any, device: Any) -> Any:
