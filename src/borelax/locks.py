@@ -6,29 +6,41 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
-from borelax.errors import ConfigError
+from borelax.errors import ConfigError, DataError
 
 
 @contextmanager
 def alone_in(folder: Path, *, wait: bool = False) -> Iterator[None]:
     """Keep other processes out of a folder; the system lets go of it if we are killed.
 
-    Without ``wait``, a folder that another process holds is refused. Windows has no
-    such locks, and nothing happens there.
+    Without ``wait``, a folder that another process holds is refused. Windows and some
+    network disks have no such locks, and nothing happens there.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    if os.name != "posix":
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held = os.open(folder, os.O_RDONLY) if os.name == "posix" else None
+    except OSError as error:
+        raise DataError(
+            f"{folder} could not be opened: {error.strerror or error}. Choose another "
+            "--out folder, then run the same command again."
+        ) from error
+    try:
+        if held is not None:
+            _hold(held, folder, wait)
         yield
-        return
+    finally:
+        if held is not None:
+            os.close(held)
+
+
+def _hold(descriptor: int, folder: Path, wait: bool) -> None:
     fcntl = import_module("fcntl")
-    descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        yield
     except BlockingIOError as error:
         raise ConfigError(
             f"Another process is at work in {folder}. Wait until it has ended, or "
             "choose another --out folder."
         ) from error
-    finally:
-        os.close(descriptor)
+    except OSError:
+        return  # the disk has no locks
