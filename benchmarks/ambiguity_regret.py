@@ -2,11 +2,11 @@
 
 ``python benchmarks/ambiguity_regret.py --out FOLDER`` runs ``quick`` experiments
 (searches with the meta-agent of ``paper``) on several families, starts, amounts of data
-and relabellings, and writes
-``regret.json`` and ``regret.png``. Each is run twice on the same logs: with the learned
-belief, and with the exact posterior in its place; what the first returns less is what
-the belief costs, and the rest of the regret is how hard the family is. Settings that
-were measured into the folder before are read, not measured again.
+and relabellings, and writes ``regret.json`` and ``regret.png``. Each is run twice on
+the same logs: with the learned belief, and with the exact posterior in its place; what
+the first returns less is what the belief costs, and the rest of the regret is how hard
+the family is. Settings that were measured into the folder before are read, not measured
+again.
 
 With ``--only semicircle-fixed`` a process measures the settings whose names begin so,
 and several can share a machine; settings that differ in their relabelling alone share

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 
 from borelax.errors import ConfigError, DataError
@@ -34,7 +33,8 @@ def alone_in(folder: Path, *, wait: bool = False) -> Iterator[None]:
 
 
 def _hold(descriptor: int, folder: Path, wait: bool) -> None:
-    fcntl = import_module("fcntl")
+    import fcntl  # not on Windows
+
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError as error:
