@@ -2,11 +2,8 @@
 
 ``python benchmarks/ambiguity_regret.py --out FOLDER`` runs ``quick`` experiments
 (searches with the meta-agent of ``paper``) on several families, starts, amounts of data
-and relabellings, and writes ``regret.json`` and ``regret.png``. Each is run twice on
-the same logs: with the learned belief, and with the exact posterior in its place; what
-the first returns less is what the belief costs, and the rest of the regret is how hard
-the family is. Settings that were measured into the folder before are read, not measured
-again.
+and relabellings, and writes ``regret.json`` and ``regret.png``. Settings that were
+measured into the folder before are read, not measured again.
 
 With ``--only semicircle-fixed`` a process measures the settings whose names begin so,
 and several can share a machine; settings that differ in their relabelling alone share
@@ -43,13 +40,6 @@ RELABEL = {
     "rewards": RelabelRewards(),
     "policies": ReplayPolicies(rollouts=40),
 }
-
-
-MEASURED = {
-    "regret": "regret, share of the optimum",
-    "cost_of_belief": "cost of the belief, share of the optimum",
-}
-"""What training cost, and how much of it the learned belief did."""
 DIAGNOSED = {
     "pairs_not_told_apart": "pairs of tasks not told apart",
     "pairs_ambiguous": "pairs of tasks that are ambiguous",
@@ -157,12 +147,9 @@ def measured(setting: Setting, seeds: int, out: Path) -> dict:
 
 def summarise(rows: list[dict], out: Path) -> None:
     """Print and write all settings and their rank correlations, and draw them."""
-    correlations = {
-        said: {name: correlation(rows, said, name) for name in MEASURED}
-        for said in DIAGNOSED
-    }
+    correlations = {said: correlation(rows, said, "regret") for said in DIAGNOSED}
     for row in rows:
-        values = " ".join(f"{row[name]:.3f}" for name in (*DIAGNOSED, *MEASURED))
+        values = " ".join(f"{row[name]:.3f}" for name in (*DIAGNOSED, "regret"))
         print(f"{row['name']:40} {values}")
     for said, found in correlations.items():
         print(f"{said}, rank correlations over {len(rows)} settings: {found}")
@@ -182,11 +169,6 @@ def measure(setting: Setting, seeds: int, out: Path) -> dict:
     pipeline.folder.adopt("collect", out / setting.logs_name)
     material = Material(logs, pipeline.simulator, setting.start)
     standing = Diagnose().after(setting.relabel, material, display)
-    exact = Pipeline(
-        replace(experiment, exact_belief=True), out / f"{setting.name}-exact", display
-    )
-    exact.folder.adopt("collect", out / setting.logs_name)
-    learned, given = results_of(pipeline), results_of(exact)
     return {
         "name": setting.name,
         "family": setting.family,
@@ -195,9 +177,7 @@ def measure(setting: Setting, seeds: int, out: Path) -> dict:
         "pairs_ambiguous": standing.ambiguous,
         "steps_without_counterpart": 1 - (standing.counterparts or 0.0),
         "verdict": standing.verdict,
-        "regret": 1 - learned,
-        "regret_given_posterior": 1 - given,
-        "cost_of_belief": given - learned,
+        "regret": 1 - results_of(pipeline),
     }
 
 
@@ -235,35 +215,32 @@ def draw(rows: list[dict], correlations: dict[str, dict], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    said, words_said = next(iter(DIAGNOSED.items()))
-    figure = Figure(figsize=(11.5, 4.2), layout="constrained")
+    said, words = next(iter(DIAGNOSED.items()))
+    figure = Figure(figsize=(7.5, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(1, len(MEASURED), sharey=True)
-    for axes, (name, words) in zip(panels, MEASURED.items(), strict=True):
-        for family, colour in COLOURED.items():
-            for repaired in (False, True):
-                some = [
-                    (row[said], row[name])
-                    for row in rows
-                    if row["family"] == family
-                    and (row["relabel"] != "none") == repaired
-                ]
-                if some:
-                    axes.plot(
-                        *zip(*some, strict=True),
-                        "o",
-                        color=colour,
-                        markerfacecolor="white" if repaired else colour,
-                        label=f"{family}, {'repaired' if repaired else 'as logged'}",
-                    )
-        axes.set_xlabel(f"before training: {words_said}")
-        axes.set_ylabel(f"after training: {words}")
-        found = correlations[said][name].items()
-        known = (f"{value:.2f} {over}" for over, value in found if value is not None)
-        axes.set_title(f"rank correlation {', '.join(known)}", fontsize=9)
-        axes.spines[["top", "right"]].set_visible(False)
-    handles = panels[0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside right upper", frameon=False, fontsize=8)
+    axes = figure.subplots()
+    for family, colour in COLOURED.items():
+        for repaired in (False, True):
+            some = [
+                (row[said], row["regret"])
+                for row in rows
+                if row["family"] == family and (row["relabel"] != "none") == repaired
+            ]
+            if some:
+                axes.plot(
+                    *zip(*some, strict=True),
+                    "o",
+                    color=colour,
+                    markerfacecolor="white" if repaired else colour,
+                    label=f"{family}, {'repaired' if repaired else 'as logged'}",
+                )
+    axes.set_xlabel(f"before training: {words}")
+    axes.set_ylabel("after training: regret, share of the optimum")
+    found = correlations[said].items()
+    known = (f"{value:.2f} {over}" for over, value in found if value is not None)
+    axes.set_title(f"rank correlation {', '.join(known)}", fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
     with atomic(path) as file:
         figure.savefig(file, format="png", dpi=150)
 

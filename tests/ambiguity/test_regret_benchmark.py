@@ -2,6 +2,7 @@
 
 import json
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def rows_of(family: str, *values: tuple[float, float]) -> list[dict]:
     return [
         {"name": family, "family": family, "relabel": "none"}
         | dict(zip(before, (said, -said, said / 2), strict=True))
-        | {"regret": cost, "cost_of_belief": -cost}
+        | {"regret": cost}
         for said, cost in values
     ]
 
@@ -52,7 +53,7 @@ def test_families_may_differ_without_hiding_what_holds_within_them(
     assert found["over all"] == pytest.approx(-0.5)
     benchmark["summarise"](easy + hard, tmp_path)
     summary = json.loads((tmp_path / "regret.json").read_text())
-    within = summary["rank_correlation"]["pairs_not_told_apart"]["cost_of_belief"]
+    within = summary["rank_correlation"]["pairs_ambiguous"]
     assert within["within families"] == pytest.approx(-1)
     assert (tmp_path / "regret.png").stat().st_size > 10_000
     assert "over 5 settings" in capsys.readouterr().out
@@ -86,14 +87,38 @@ def test_parts_are_measured_apart_and_once(benchmark, tmp_path, monkeypatch, cap
     assert len(made) == 16, "other seeds are another measurement"
 
 
+def test_a_setting_is_diagnosed_trained_and_tested(benchmark, tmp_path, monkeypatch):
+    """On the logs that settings of other relabellings use, too."""
+    kind = benchmark["Setting"]
+
+    def experiment(setting):
+        relabel = benchmark["RELABEL"][setting.relabel]
+        return replace(preset("gridworld", "tiny"), relabel=relabel)
+
+    monkeypatch.setattr(kind, "experiment", experiment)
+    made = {}
+    for relabel in ("none", "rewards"):
+        setting = kind("gridworld", relabel, "uniform", 3)
+        row = made[relabel] = benchmark["measure"](setting, 1, tmp_path)
+        results = json.loads((tmp_path / setting.name / "results.json").read_text())
+        assert row["name"] == setting.name and results["seeds"] == 1
+        assert row["regret"] == pytest.approx(1 - results["fraction_of_bayes_optimal"])
+        assert row["pairs_ambiguous"] <= row["pairs_not_told_apart"] <= 1
+    logs = {
+        (path / "1-logs" / "manifest.json").read_bytes()
+        for path in tmp_path.iterdir()
+        if path.is_dir()
+    }
+    assert len(logs) == 1, "one set of logs, under three names"
+    fewer = made["rewards"]["steps_without_counterpart"]
+    assert fewer < made["none"]["steps_without_counterpart"]
+
+
 def test_what_never_differs_has_no_rank_correlation(benchmark, tmp_path):
     rows = rows_of("wind", (0.0, 0.1), (0.0, 0.2))
     benchmark["summarise"](rows, tmp_path)
     summary = json.loads((tmp_path / "regret.json").read_text())
-    assert (
-        summary["rank_correlation"]["pairs_not_told_apart"]["regret"]["over all"]
-        is None
-    )
+    assert summary["rank_correlation"]["pairs_not_told_apart"]["over all"] is None
 
 
 def test_equal_values_share_their_rank(benchmark):
