@@ -13,17 +13,17 @@ def test_mlp_is_relu_between_layers_and_linear_at_the_end() -> None:
     mlp = MLP((3, 4, 2), key=jr.key(0))
     x = np.float32([1.0, -2.0, 3.0])
     (w0, b0), (w1, b1) = [(np.asarray(x.weight), x.bias) for x in mlp.layers]
-    by_hand = w1 @ np.maximum(w0 @ x + b0, 0) + b1
+    by_hand = np.maximum(x @ w0 + b0, 0) @ w1 + b1
     np.testing.assert_allclose(mlp(jnp.asarray(x)), by_hand, rtol=1e-5)
-    assert (w0 @ x + b0 < 0).any(), "the case must test the ReLU"
+    assert (x @ w0 + b0 < 0).any(), "the case must test the ReLU"
 
 
 def test_layers_of_one_draw_are_uniform_by_their_inputs_and_independent() -> None:
     sizes = [(4, 500), (4, 500), (100, 30)]
     layers = linear_layers(sizes, key=jr.key(0))
     for layer, (inputs, outputs) in zip(layers, sizes, strict=True):
-        assert layer.weight.shape == (outputs, inputs)
-        assert layer.bias is not None and layer.bias.shape == (outputs,)
+        assert layer.weight.shape == (inputs, outputs)
+        assert layer.bias.shape == (outputs,)
         numbers = inputs**0.5 * np.append(layer.weight.ravel(), layer.bias)
         counts = np.histogram(numbers, bins=10, range=(-1, 1))[0]
         assert counts.sum() == numbers.size, "none lies outside"

@@ -163,7 +163,7 @@ def test_targets_are_the_lower_of_two_critics_drawn_anew() -> None:
     constant = eqx.tree_at(
         lambda net: (net.layers[-1].weight, net.layers[-1].bias),
         state.targets,
-        (jnp.zeros((5, 1, 32)), jnp.arange(5.0)[:, None]),
+        (jnp.zeros((5, 32, 1)), jnp.arange(5.0)[:, None]),
     )
     nines = eqx.tree_at(
         lambda net: net.layers[-1].bias, constant, jnp.full((5, 1), 9.0)

@@ -56,7 +56,7 @@ def hand_made() -> BeliefModel:
     decoder = eqx.tree_at(
         lambda d: (d.network.layers[0].weight, d.network.layers[0].bias),
         decoder,
-        (jnp.asarray(SLOPES[:, None], jnp.float32), jnp.asarray(OFFSETS, jnp.float32)),
+        (jnp.asarray(SLOPES[None], jnp.float32), jnp.asarray(OFFSETS, jnp.float32)),
     )
     beliefs = Gaussian(
         jnp.asarray(MEANS[:, None], jnp.float32),

@@ -37,9 +37,9 @@ def test_a_split_network_is_the_network_of_both_parts() -> None:
     split = SplitMLP(2, 3, (), (4, 5), 1, key=jr.key(1))
     step = jnp.array([0.5, -0.5, 2.0])
     (step_layer,) = split.reader.layers
-    weights = np.hstack([split.latent_layer.weight, step_layer.weight])
+    weights = np.vstack([split.latent_layer.weight, step_layer.weight])
     bias = split.latent_layer.bias + step_layer.bias
-    first = np.maximum(weights @ np.concatenate([LATENT, step]) + bias, 0)
+    first = np.maximum(np.concatenate([LATENT, step]) @ weights + bias, 0)
     expected = split.rest(jnp.asarray(first))
     np.testing.assert_allclose(
         split(LATENT, split.read_step(step)), expected, rtol=1e-4, atol=1e-6
@@ -48,7 +48,7 @@ def test_a_split_network_is_the_network_of_both_parts() -> None:
 
 def test_a_reader_sees_the_step_before_the_latent_is_added() -> None:
     split = SplitMLP(2, 3, (6,), (4, 5), 1, key=jr.key(1))
-    assert [layer.out_features for layer in split.reader.layers] == [6, 4]
+    assert [layer.bias.size for layer in split.reader.layers] == [6, 4]
     step = jnp.array([0.5, -0.5, 2.0])
     added = split.reader(step) + split.latent_layer(LATENT)
     np.testing.assert_array_equal(

@@ -30,7 +30,7 @@ def policy(world: Gridworld) -> BeliefPolicy:
     without_bias = jax.tree.map(lambda x: x if x.ndim == 2 else 0 * x, state.average)
     state = eqx.tree_at(lambda s: s.average, state, without_bias)
     first = state.average.layers[0].weight  # so that the belief matters:
-    keen = first.at[:, 9:].multiply(8)
+    keen = first.at[9:].multiply(8)
     state = eqx.tree_at(lambda s: s.average.layers[0].weight, state, keen)
     return BeliefPolicy(ExactPosterior(jnp.asarray(0), world), AGENT, state)
 

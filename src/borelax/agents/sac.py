@@ -243,7 +243,7 @@ def cql_penalty(
 
 def _action_size(actor: MLP) -> int:
     """An actor gives a mean and a deviation per axis."""
-    return actor.layers[-1].weight.shape[0] // 2
+    return actor.layers[-1].bias.shape[0] // 2
 
 
 def _many(actor: MLP, obs: Float[Array, "batch obs"], count: int, key: Key):

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float
 
-from borelax.agents.networks import Standardise, linear_layers
+from borelax.agents.networks import Linear, Standardise, linear_layers
 from borelax.types import Box, Discrete, Key, Spec, Transition
 
 Hidden = Float[Array, "hidden"]
@@ -37,9 +37,9 @@ class Gaussian(eqx.Module):
 class GRU(eqx.Module):
     """A gated recurrent unit whose input part can be computed for all steps at once."""
 
-    inputs: eqx.nn.Linear
+    inputs: Linear
     """Input → reset, update and candidate gates."""
-    recurrent: eqx.nn.Linear
+    recurrent: Linear
     """Hidden → the same three gates."""
 
     def __init__(self, input_size: int, hidden_size: int, *, memory: int, key: Key):
@@ -80,9 +80,9 @@ class Notes(eqx.Module):
     a recurrent unit must learn both.
     """
 
-    take: eqx.nn.Linear
+    take: Linear
     """Step → its own features."""
-    read: eqx.nn.Linear
+    read: Linear
     """Largest features → what the heads see of them."""
 
     def __init__(self, input_size: int, notes_size: int, *, key: Key):
@@ -106,14 +106,14 @@ class Encoder(eqx.Module):
     """Statistics of the data: rare inputs, such as one cell of many, enter as large as
     common ones."""
     scale_reward: Standardise
-    state_layer: eqx.nn.Linear
-    action_layer: eqx.nn.Linear | None
-    reward_layer: eqx.nn.Linear
+    state_layer: Linear
+    action_layer: Linear | None
+    reward_layer: Linear
     gru: GRU
     notes: Notes | None
     """A memory beside the GRU's."""
-    mean_head: eqx.nn.Linear
-    logvar_head: eqx.nn.Linear
+    mean_head: Linear
+    logvar_head: Linear
     action: Discrete | Box = eqx.field(static=True)
 
     def __init__(
@@ -164,7 +164,7 @@ class Encoder(eqx.Module):
 
     def start(self) -> Hidden:
         """The empty history."""
-        return jnp.zeros(self.mean_head.in_features)  # as many notes as are read
+        return jnp.zeros(self.mean_head.weight.shape[0])  # as many notes as are read
 
     def update(self, hidden: Hidden, step: Transition) -> Hidden:
         """The history with one more step; the same one if the step is padding."""
@@ -202,7 +202,7 @@ class Encoder(eqx.Module):
 
     def _parts(self, hidden: Hidden) -> tuple[State, Float[Array, "notes"]]:
         """The GRU's state and the notes."""
-        size = self.gru.recurrent.in_features
+        size = self.gru.recurrent.weight.shape[0]
         return hidden[:size], hidden[size:]
 
     def _advance(

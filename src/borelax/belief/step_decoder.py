@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float
 
-from borelax.agents.networks import MLP, Standardise, linear_layers
+from borelax.agents.networks import MLP, Linear, Standardise, linear_layers
 from borelax.belief.decoder import Latent
 from borelax.errors import require_positive, require_widths
 from borelax.types import Box, Discrete, Key, Spec, Transition
@@ -22,7 +22,7 @@ from borelax.types import Box, Discrete, Key, Spec, Transition
 class SplitMLP(eqx.Module):
     """An MLP of (latent, step) that can read the step's part once for many latents."""
 
-    latent_layer: eqx.nn.Linear
+    latent_layer: Linear
     reader: MLP
     rest: MLP
 
