@@ -67,9 +67,9 @@ def gridworld_quick() -> Experiment:
         ),
         meta=FitMeta(
             parts=8,
-            updates=12_000,
+            updates=30_000,
             view=BeliefView(latent=True, decoded=True),
-            agent=replace(META_DQN, hidden=(64, 64), decay_updates=12_000),
+            agent=replace(META_DQN, hidden=(64, 64), decay_updates=30_000),
         ),
     )
 

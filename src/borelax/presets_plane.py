@@ -139,7 +139,7 @@ def escape_room_paper() -> Experiment:
 
 def quick(paper: Experiment) -> Experiment:
     """A laptop's share: a tenth of the data, smaller networks and batches."""
-    updates = min(40_000, paper.meta.updates)
+    updates = min(60_000, paper.meta.updates)
     decoder = replace(paper.belief.decoder, hidden=(64, 64), reader=(128, 128))
     return replace(
         paper,
@@ -154,7 +154,7 @@ def quick(paper: Experiment) -> Experiment:
         ),
         belief=replace(
             paper.belief,
-            updates=min(4_000, paper.belief.updates),
+            updates=min(8_000, paper.belief.updates),
             rollouts_per_update=64,
             hidden_size=64,
             decoder=decoder,
@@ -191,7 +191,7 @@ def semicircle_quick() -> Experiment:
         relabel=replace(
             plain.relabel, belief_own=0.0, decode_apart=True, from_start=0.0
         ),
-        belief=replace(plain.belief, updates=6_000, lr=4e-3),
+        belief=replace(plain.belief, updates=10_000, lr=4e-3),
     )
 
 
