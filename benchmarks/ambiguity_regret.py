@@ -1,9 +1,9 @@
 """The diagnosis before training against the regret after it.
 
 ``python benchmarks/ambiguity_regret.py --out FOLDER`` runs ``quick`` experiments
-(searches with the meta-agent of ``paper``) on several families, starts, amounts of data
-and relabellings, and writes ``regret.json`` and ``regret.png``. Settings that were
-measured into the folder before are read, not measured again.
+on several families, starts, amounts of data and relabellings, and writes
+``regret.json`` and ``regret.png``. Settings that were measured into the folder before
+are read, not measured again.
 
 With ``--only semicircle-fixed`` a process measures the settings whose names begin so,
 and several can share a machine; settings that differ in their relabelling alone share
@@ -41,12 +41,15 @@ RELABEL = {
     "policies": ReplayPolicies(rollouts=40),
 }
 DIAGNOSED = {
+    "pairs_at_risk": "pairs of tasks not told apart, or without a way",
+    "pairs_without_a_way": "pairs of tasks between which no way is shown",
     "pairs_not_told_apart": "pairs of tasks not told apart",
     "pairs_ambiguous": "pairs of tasks that are ambiguous",
     "steps_without_counterpart": "telling steps without a counterpart",
 }
 """What was said before; the first is drawn. Not told apart: ambiguous or
-unclear, but not alike: where nothing differs there is nothing to tell."""
+unclear, but not alike: where nothing differs there is nothing to tell. At risk: the
+larger of the two shares."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +73,8 @@ class Setting:
         return f"{self.family}-{self.start}-{self.iterations}"
 
     def experiment(self) -> Experiment:
-        """The quick preset with these logs; its own relabelling, if of this kind.
-
-        Searches are short of updates in it, so that their meta-agent is ``paper``'s.
-        """
+        """The quick preset with these logs; its own relabelling, if of this kind."""
         quick, name = preset(self.family, "quick"), self.relabel
-        long = self.family in ("semicircle", "escape-room")
         collect = replace(
             quick.collect,
             start=self.start,
@@ -86,7 +85,6 @@ class Setting:
             quick,
             collect=collect,
             relabel=quick.relabel if quick.relabel.name == name else RELABEL[name],
-            meta=preset(self.family, "paper").meta if long else quick.meta,
         )
 
 
@@ -99,8 +97,12 @@ SETTINGS = (
     ),
     *(
         Setting("semicircle", relabel, start, iterations)
-        for start in ("uniform", "excluding", "fixed")
-        for iterations in (40, 120)
+        for start, iterations in (
+            ("uniform", 40),
+            ("uniform", 120),
+            ("excluding", 40),
+            ("fixed", 40),
+        )
         for relabel in ("none", "rewards")
     ),
     *(
@@ -169,11 +171,16 @@ def measure(setting: Setting, seeds: int, out: Path) -> dict:
     pipeline.folder.adopt("collect", out / setting.logs_name)
     material = Material(logs, pipeline.simulator, setting.start)
     standing = Diagnose().after(setting.relabel, material, display)
+    ways = material.ways(seed=0)
+    without = 0.0 if ways is None else ways.missing
+    untold = standing.ambiguous + standing.unclear
     return {
         "name": setting.name,
         "family": setting.family,
         "relabel": setting.relabel,
-        "pairs_not_told_apart": standing.ambiguous + standing.unclear,
+        "pairs_at_risk": max(untold, without),
+        "pairs_without_a_way": without,
+        "pairs_not_told_apart": untold,
         "pairs_ambiguous": standing.ambiguous,
         "steps_without_counterpart": 1 - (standing.counterparts or 0.0),
         "verdict": standing.verdict,

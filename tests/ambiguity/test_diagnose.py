@@ -99,6 +99,23 @@ def test_random_walkers_need_nothing():
     assert "No relabelling" in " ".join(sentences(found))
 
 
+def test_ways_are_sought_where_rewards_are_known_and_said_where_they_are_missing():
+    material = {"tasks": GRID.all_tasks(), "simulator": JaxSimulator(GRID)}
+    logs = grid_logs(expert=False)
+    anywhere = np.random.default_rng(0).integers(9, size=logs.obs.shape[:-1])
+    wide = diagnose(replace(logs, obs=jnp.eye(9)[anywhere]), **material)
+    assert wide.ways is not None and wide.ways.missing == 0
+    assert wide.to_json()["pairs_without_a_way"] == 0
+    assert not [x for x in sentences(wide) if "how to search on" in x]
+    still = replace(logs, obs=jnp.broadcast_to(logs.obs[..., :1, :], logs.obs.shape))
+    narrow = diagnose(still, **material)
+    assert narrow.ways is not None and narrow.ways.missing == 1
+    said = next(x for x in sentences(narrow) if "how to search on" in x)
+    assert said.startswith("For 100% of the pairs of tasks no episode goes")
+    unknown = diagnose(logs)
+    assert unknown.ways is None and unknown.to_json()["pairs_without_a_way"] is None
+
+
 def test_units_do_not_matter_and_seeds_give_the_same():
     logs = grid_logs(expert=True)
     first, again = diagnose(logs).to_json(), diagnose(logs).to_json()

@@ -21,6 +21,7 @@ from borelax.ambiguity.coverage import Coverage, cover
 from borelax.ambiguity.repair import pays_differently, relabelled, replayed
 from borelax.ambiguity.standing import Standing
 from borelax.ambiguity.steps import Sample, draw_steps, require_numbers
+from borelax.ambiguity.ways import Ways, find_ways
 from borelax.errors import require_positive
 from borelax.logs import TaskLogs
 from borelax.relabel.policies import ReplayPolicies
@@ -67,6 +68,13 @@ class Material:
             return None
         return self.simulator.reward
 
+    def ways(self, seed: int) -> Ways | None:
+        """From where one task pays to where another does, if rewards are known."""
+        if self.reward is None:
+            return None
+        rng = np.random.default_rng(seed)
+        return find_ways(self.logs.episodes, self.logs.tasks, self.reward, rng)
+
     def steps_alone(self) -> "Material":
         """The logs without what else is known."""
         return Material(TaskLogs(None, self.logs.episodes))
@@ -88,6 +96,8 @@ class Diagnosis:
     sample: Sample
     """The steps that were looked at."""
     coverage: Coverage
+    ways: Ways | None
+    """From where one task pays to where another does; None: rewards are not known."""
     knows_rewards: bool
     knows_policies: bool
     relabelled: Standing | None
@@ -118,6 +128,7 @@ class Diagnosis:
             "after": {k: v and v.to_json() for k, v in after.items()},
             "donors": self.donors,
             "coverage": self.coverage.to_json(),
+            "pairs_without_a_way": self.ways and self.ways.missing,
             "knows": {
                 "rewards": self.knows_rewards,
                 "policies": self.knows_policies,
@@ -187,6 +198,7 @@ class _Run:
             pairs=pairs,
             sample=sample,
             coverage=cover(episodes),
+            ways=material.ways(self.settings.seed),
             knows_rewards=material.reward is not None,
             knows_policies=material.can_replay,
             relabelled=relabelling,

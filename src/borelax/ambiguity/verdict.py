@@ -1,5 +1,6 @@
 """A diagnosis in a few plain sentences."""
 
+from borelax.ambiguity.counterparts import LEVEL
 from borelax.ambiguity.diagnose import Diagnosis
 from borelax.ambiguity.standing import Standing
 
@@ -80,6 +81,12 @@ def _coverage(diagnosis: Diagnosis) -> list[str]:
         more = len(coverage.unsolved) - MOST_NAMED
         rest = f" and {more} more" if more > 0 else ""
         said.append(f"Never solved in these logs: task {named}{rest}.")
+    if diagnosis.ways is not None and diagnosis.ways.missing > LEVEL:
+        said.append(
+            f"For {diagnosis.ways.missing:.0%} of the pairs of tasks no episode goes "
+            "from where one pays to where the other does, so that these logs hardly "
+            "show how to search on. Collect from more starts, or let agents wander."
+        )
     return said
 
 
