@@ -139,6 +139,7 @@ def main() -> None:
 def measured(setting: Setting, seeds: int, out: Path) -> dict:
     """What is known of a setting; measured where nothing is yet."""
     settings = replace(setting.experiment(), num_seeds=seeds).to_json()
+    settings["said"] = list(DIAGNOSED)
     version = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:12]
     path = out / "measured" / f"{setting.name}-{version}.json"
     if not exists(path):

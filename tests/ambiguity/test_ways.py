@@ -53,8 +53,8 @@ def test_tasks_that_pay_at_the_same_step_need_no_way():
     ways = found(walks([0.1, 0.1], [2.1, 2.1]), near)
     assert not ways.apart[0, 1] and not ways.apart[2, 3] and ways.apart[0, 2]
     assert ways.missing == pytest.approx(8 / 12)
-    alike = found(walks([-1, 0]), jnp.zeros(4))
-    assert alike.missing == 0
+    for places in ([-1, 0], [0, 0], [-1, -1]):  # paid at times, always, never
+        assert found(walks(places), jnp.zeros(4)).missing == 0
 
 
 def test_a_task_that_nobody_is_paid_by_has_no_way_to_it():
@@ -70,6 +70,39 @@ def test_units_of_the_reward_do_not_matter():
         return 50 * reward(task, step) - 80
 
     np.testing.assert_array_equal(found(logs).shown, found(logs, pays=other).shown)
+
+
+def test_what_all_tasks_charge_alike_is_of_no_account():
+    logs = walks([0, 1, 2, 0], [2, 1, 0, 2])
+    effort = jnp.linspace(0.0, 9.0, logs.action.size).reshape(logs.action.shape)
+
+    def costly(task, step):
+        return reward(task, step) - step.action[0]
+
+    worn = replace(logs, action=effort)
+    np.testing.assert_array_equal(found(worn, pays=costly).shown, found(logs).shown)
+    assert found(worn, pays=costly).missing == pytest.approx(6 / 12)
+
+
+def test_speeds_are_told_by_what_is_paid_near_them():
+    """A dense reward: everyone passes the slower ones on the way to the own."""
+
+    def near(task, step):
+        return -jnp.abs(step.next_obs[0] - task)
+
+    tasks = jnp.array([0.0, 1.0, 2.0, 9.0])
+    ways = found(walks([0, 4, 9, 9]), tasks, near)
+    assert ways.apart[0, 3] and ways.shown[0, 3] and not ways.shown[3, 0]
+
+
+def test_many_episodes_are_sampled(monkeypatch):
+    logs = walks([0, 1, 2, 3], [3, 2, 1, 0], *[[0, 0, 0, 0]] * 8)
+    every = found(logs)
+    assert every.episodes == 40 and every.missing == 0
+    monkeypatch.setattr("borelax.ambiguity.ways.MOST_EPISODES", 3)
+    some = found(logs)
+    assert some.episodes == 3 and (some.shown <= every.shown).all()
+    assert some.missing > 0, "these three are of those who stay"
 
 
 def test_padding_shows_nothing():

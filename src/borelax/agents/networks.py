@@ -14,7 +14,7 @@ from borelax.types import Episodes, Key
 
 
 class Linear(eqx.Module):
-    """x W + b: on a CPU half to two thirds of the time of W' x + b (docs/bench.md)."""
+    """x W + b; on a CPU often much faster than W x + b (docs/bench.md)."""
 
     weight: Float[Array, "inputs outputs"]
     bias: Float[Array, "outputs"]

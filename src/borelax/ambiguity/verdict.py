@@ -81,11 +81,12 @@ def _coverage(diagnosis: Diagnosis) -> list[str]:
         more = len(coverage.unsolved) - MOST_NAMED
         rest = f" and {more} more" if more > 0 else ""
         said.append(f"Never solved in these logs: task {named}{rest}.")
-    if diagnosis.ways is not None and diagnosis.ways.missing > LEVEL:
+    ways = diagnosis.ways
+    if ways is not None and ways.missing > LEVEL:
         said.append(
-            f"For {diagnosis.ways.missing:.0%} of the pairs of tasks no episode goes "
-            "from where one pays to where the other does, so that these logs hardly "
-            "show how to search on. Collect from more starts, or let agents wander."
+            f"For {ways.missing:.0%} of the pairs of tasks none of {ways.episodes:,} "
+            "episodes goes from where the first pays to where the second does: how to "
+            "search on is not shown. More starts, or agents that wander, would show it."
         )
     return said
 

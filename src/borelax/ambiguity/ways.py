@@ -1,8 +1,8 @@
 """Do logs show how to go on searching, from where one task pays to where another does?
 
 In: logs and the tasks' reward function. Out: for every two tasks, whether an episode
-goes from one to the other. Relabelling tells tasks apart, but what no agent ever walked
-it does not show: an agent that has looked in one place must still get to the next.
+goes from one to the other. Relabelling tells tasks apart, but it makes no new steps: an
+agent that has looked in one place must still get to the next.
 """
 
 from dataclasses import dataclass
@@ -17,22 +17,24 @@ from borelax.simulate.simulator import RewardFunction
 from borelax.types import Episodes, Transition
 
 MOST_EPISODES = 2_000
-"""Random ones of all tasks' agents; a way that fewer than one in a thousand takes is
-mostly missed, and hardly learned."""
+"""Of all tasks' agents; a way that one episode in three thousand takes is found or
+missed by even chances."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ways:
-    """For tasks i and j: where they pay, and who went from one to the other."""
+    """For tasks i and j: where they pay, and whether anyone went from one to other."""
 
     apart: Bool[np.ndarray, "N N"]
-    """No step of the logs pays well in both."""
+    """One of them pays well somewhere, but no step pays well in both."""
     shown: Bool[np.ndarray, "N N"]
     """In some episode a step that pays well in i comes before one that does in j."""
+    episodes: int
+    """How many were looked at."""
 
     @property
     def missing(self) -> float:
-        """Share of the pairs of different tasks that are apart, with no way shown."""
+        """Share of the ordered pairs of tasks that are apart, with no way shown."""
         number = len(self.apart)
         return float((self.apart & ~self.shown).sum() / (number * (number - 1)))
 
@@ -42,19 +44,18 @@ def find_ways(
 ) -> Ways:
     """Look at random episodes of all agents, as every task would have paid them."""
     some = _some(episodes, rng)
-    valid = some.happened()
-    happened = np.ones(some.reward.shape, bool) if valid is None else np.asarray(valid)
-    number = episodes.reward.shape[0]
-    each = [jax.tree.map(lambda x, i=i: x[i], tasks) for i in range(number)]
-    paid = (np.asarray(_paid(reward, task, some)) for task in each)
-    pays = np.stack([_pays_well(rewards, happened[:, 0]) for rewards in paid])
-    together = np.stack([(pays & own).any(axis=(1, 2)) for own in pays])
-    count = pays.shape[-1]
-    ever = pays.any(axis=-1)
-    first = np.where(ever, pays.argmax(axis=-1), count)
-    last = np.where(ever, count - 1 - pays[..., ::-1].argmax(axis=-1), -1)
+    paid = np.asarray(_paid(reward, tasks, some))
+    happened = some.happened()
+    real = np.ones(paid.shape[1:], bool) if happened is None else happened[:, 0]
+    pays = _pays_well(paid, np.asarray(real))
+    every = pays.reshape(len(pays), -1).astype(np.float32)
+    together = every @ every.T > 0
+    found = np.logical_or.outer(every.any(axis=1), every.any(axis=1))
+    ever, steps = pays.any(axis=-1), pays.shape[-1]
+    first = np.where(ever, pays.argmax(axis=-1), steps)
+    last = np.where(ever, steps - 1 - pays[..., ::-1].argmax(axis=-1), -1)
     shown = np.stack([(own < last).any(axis=-1) for own in first])
-    return Ways(apart=~together & ~np.eye(number, dtype=bool), shown=shown)
+    return Ways(found & ~together, shown, episodes=pays.shape[1])
 
 
 def _some(episodes: Episodes, rng: np.random.Generator) -> Episodes:
@@ -67,18 +68,23 @@ def _some(episodes: Episodes, rng: np.random.Generator) -> Episodes:
 
 
 def _pays_well(
-    paid: Float[np.ndarray, "M H"], happened: Bool[np.ndarray, "M H"]
-) -> Bool[np.ndarray, "M H"]:
-    """More than the middle of the least and the most that the task pays anywhere."""
-    low, high = paid[happened].min(), paid[happened].max()
-    return happened & (paid > (low + high) / 2)
+    paid: Float[np.ndarray, "N M H"], real: Bool[np.ndarray, "M H"]
+) -> Bool[np.ndarray, "N M H"]:
+    """Where a task pays more than tasks do on average, by over half of its most.
+
+    What all of them charge alike, such as for torques, is of no account.
+    """
+    more = np.where(real, paid - paid.mean(axis=0), 0)
+    most = more.max(axis=(1, 2), keepdims=True)
+    return (more > most / 2) & (most > 1e-6 * np.abs(paid).max())
 
 
 @eqx.filter_jit
-def _paid(reward: RewardFunction, task: Any, some: Episodes) -> Float[Array, "M H"]:
-    """What a task pays for every step."""
+def _paid(reward: RewardFunction, tasks: Any, some: Episodes) -> Float[Array, "N M H"]:
+    """What every task pays for every step, episode by episode to save memory."""
 
-    def of_step(step: Transition) -> Float[Array, ""]:
-        return reward(task, step)
+    def of_episode(steps: Transition) -> Float[Array, "N H"]:
+        by_task = jax.vmap(reward, in_axes=(None, 0))
+        return jax.vmap(by_task, in_axes=(0, None))(tasks, steps)
 
-    return jax.vmap(jax.vmap(of_step))(some.transitions())
+    return jax.lax.map(of_episode, some.transitions()).swapaxes(0, 1)
