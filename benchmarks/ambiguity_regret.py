@@ -96,13 +96,8 @@ SETTINGS = (
         for relabel in ("none", "rewards")
     ),
     *(
-        Setting("semicircle", relabel, start, iterations)
-        for start, iterations in (
-            ("uniform", 40),
-            ("uniform", 120),
-            ("excluding", 40),
-            ("fixed", 40),
-        )
+        Setting("semicircle", relabel, start, 40)
+        for start in ("uniform", "excluding", "fixed")
         for relabel in ("none", "rewards")
     ),
     *(
