@@ -48,14 +48,15 @@ def find_ways(
     happened = some.happened()
     real = np.ones(paid.shape[1:], bool) if happened is None else happened[:, 0]
     pays = _pays_well(paid, np.asarray(real))
-    every = pays.reshape(len(pays), -1).astype(np.float32)
-    together = every @ every.T > 0
-    found = np.logical_or.outer(every.any(axis=1), every.any(axis=1))
+    row = pays.reshape(len(pays), -1).astype(np.float32)
+    together = row @ row.T > 0
     ever, steps = pays.any(axis=-1), pays.shape[-1]
+    solved = ever.any(axis=-1)
+    apart = np.logical_or.outer(solved, solved) & ~together
     first = np.where(ever, pays.argmax(axis=-1), steps)
     last = np.where(ever, steps - 1 - pays[..., ::-1].argmax(axis=-1), -1)
     shown = np.stack([(own < last).any(axis=-1) for own in first])
-    return Ways(found & ~together, shown, episodes=pays.shape[1])
+    return Ways(apart, shown, episodes=pays.shape[1])
 
 
 def _some(episodes: Episodes, rng: np.random.Generator) -> Episodes:
