@@ -3,7 +3,7 @@
 Between two steps of the physics there is one compiled call for all simulations, on the
 host, where the states are: a GPU would have to be asked at every step, and is free to
 learn meanwhile. (Parts of the tasks on threads of their own, one deciding while another
-moves, were slower on two cores: docs/mujoco.md.)
+moves, were slower on two cores: docs/mujoco-trials.md.)
 """
 
 from collections.abc import Callable
