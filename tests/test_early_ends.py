@@ -112,6 +112,17 @@ def test_batches_hold_no_padding_and_know_where_episodes_ended():
     np.testing.assert_allclose(np.sort(counts) / 4_000, np.sort(shares), atol=0.02)
 
 
+def test_steps_ahead_stop_at_an_end_and_know_it():
+    own = first(SHORT, 0)
+    ahead = sample_steps(own, 2, 500, ahead=2, key=jr.key(0))
+    one = sample_steps(own, 2, 500, key=jr.key(0))
+    np.testing.assert_array_equal(ahead.obs, one.obs)
+    assert (ahead.ended >= one.ended).all() and ahead.ended.sum() > one.ended.sum()
+    short = np.asarray(ahead.ahead) == 1
+    assert short.any() and (ahead.ended[short] == one.ended[short]).all()
+    np.testing.assert_array_equal(ahead.next_obs[short], one.next_obs[short])
+
+
 def _last_rewards() -> np.ndarray:
     """Of the two episodes that ended early in the first two rollouts of task 0."""
     return np.asarray(SHORT.reward)[0, [0, 1], [1, 0], [1, 1]]
@@ -227,7 +238,8 @@ def test_steps_apart_are_steps_that_happened():
 
 
 def test_hyper_states_stand_in_a_row(fit):
-    belief = LearnedBelief(fit.init_model(SPEC, key=jr.key(0)), BeliefView())
+    view = BeliefView(latest_reward=True)
+    belief = LearnedBelief(fit.init_model(SPEC, key=jr.key(0)), view)
     for expected in (False, True):
         make = eqx.filter_jit(partial(relabel_states, expected_rewards=expected))
         for r in range(R):
@@ -245,6 +257,12 @@ def test_hyper_states_stand_in_a_row(fit):
     features = np.asarray(belief.along(steps))
     np.testing.assert_allclose(hyper.obs[0, :count, OBS:], features[:-1][kept])
     np.testing.assert_allclose(hyper.obs[0, count, OBS:], features[-1])
+    paid = np.asarray(steps.reward)[kept]
+    np.testing.assert_array_equal(hyper.obs[0, : count + 1, -1], [0, *paid])
+    memory = belief.start()
+    for time in range(len(kept)):
+        memory = belief.update(memory, jax.tree.map(lambda x, t=time: x[t], steps))
+        np.testing.assert_array_equal(memory.reward, features[time + 1, -1])
 
 
 def test_only_a_rollouts_own_end_ends_it(fit):

@@ -124,6 +124,20 @@ def test_sampled_steps_are_uniform_and_whole(num_rollouts) -> None:
     assert abs(counts - 500).max() < 5 * np.sqrt(500)
 
 
+def test_steps_ahead_lead_no_further_than_their_episode() -> None:
+    one, two = (
+        sample_steps(coded_episodes(), 4, 500, ahead=n, key=jr.key(0)) for n in (1, 2)
+    )
+    np.testing.assert_array_equal(one.obs, two.obs)
+    assert one.ahead is None and two.ahead is not None
+    np.testing.assert_array_equal(
+        two.ahead, np.minimum(two.obs[:, 2] + 2, 3) - two.obs[:, 2]
+    )
+    moved = np.asarray(two.next_obs - two.obs)
+    np.testing.assert_array_equal(moved[:, 2], two.ahead)
+    assert not moved[:, :2].any()
+
+
 def test_chunks_cover_the_total_and_are_reported() -> None:
     journal = InMemory(saves=True)
     by_chunks = run(journal=journal)

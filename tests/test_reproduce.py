@@ -30,7 +30,7 @@ def changed(old: str, new: str) -> list[str]:
 
 
 def test_cells_differ_in_what_their_names_say():
-    cql = ["meta.agent.cql_states: 0 -> 128", "meta.agent.cql_weight: 0.0 -> 0.1"]
+    cql = ["meta.agent.cql_states: 0 -> 32", "meta.agent.cql_weight: 0.0 -> 0.1"]
     for start in ("uniform", "excluding", "fixed"):
         assert sorted(changed(f"ant-{start}-sac", f"ant-{start}-cql")) == cql
     fixed = ["collect.start: uniform -> fixed"]

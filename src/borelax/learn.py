@@ -36,38 +36,51 @@ def scan_updates(
 ) -> tuple[State, Metrics]:
     """Apply ``num_updates`` updates; metrics are averaged over them."""
 
-    def one(state: State, number: Int[Array, ""]) -> tuple[State, Metrics]:
-        key_batch, key_update = jr.split(jr.fold_in(key, number))
-        return update(state, sample_batch(key=key_batch), key=key_update)
+    def keys_of(number: Int[Array, ""]) -> Array:
+        return jr.split(jr.fold_in(key, number))
 
-    state, metrics = jax.lax.scan(one, state, first + jnp.arange(num_updates))
+    def one(state: State, keys: Array) -> tuple[State, Metrics]:
+        return update(state, sample_batch(key=keys[0]), key=keys[1])
+
+    keys = jax.vmap(keys_of)(first + jnp.arange(num_updates))  # cheaper at once
+    state, metrics = jax.lax.scan(one, state, keys)
     return state, jax.tree.map(lambda x: x.mean(axis=0), metrics)
 
 
 def sample_steps(
-    episodes: Episodes, num_rollouts: Int[Array, ""] | int, batch_size: int, *, key: Key
+    episodes: Episodes,
+    num_rollouts: Int[Array, ""] | int,
+    batch_size: int,
+    *,
+    ahead: int = 1,
+    key: Key,
 ) -> Transition:
     """Draw steps uniformly from the first ``num_rollouts`` rollouts of [R, E, …].
 
     Where episodes differ in length, the episode is drawn uniformly, then one of its own
     L steps: each of them with probability 1 / (episodes · L), and never padding.
+
+    What follows a step is where ``ahead`` steps lead, or as many as its episode has.
     """
     num_episodes, horizon = episodes.reward.shape[1:]
     index = jr.randint(key, (batch_size,), 0, num_rollouts * num_episodes * horizon)
     r, e, t = jnp.unravel_index(
         index, (*episodes.reward.shape[:1], num_episodes, horizon)
     )
-    ended, ends = None, episodes.ends()
-    if episodes.length is not None and ends is not None:
-        key_step = jr.fold_in(key, 1)
-        t = jr.randint(key_step, (batch_size,), 0, episodes.length[r, e])
-        ended = ends[r, e, t]
+    ended, length, ends = None, horizon, episodes.ends()
+    if episodes.length is not None:
+        length = episodes.length[r, e]
+        t = jr.randint(jr.fold_in(key, 1), (batch_size,), 0, length)
+    after = jnp.minimum(t + ahead, length)
+    if ends is not None:
+        ended = ends[r, e, after - 1]
     return Transition(
         obs=episodes.obs[r, e, t].astype(jnp.float32),
         action=episodes.action[r, e, t],
         reward=episodes.reward[r, e, t],
-        next_obs=episodes.obs[r, e, t + 1].astype(jnp.float32),
+        next_obs=episodes.obs[r, e, after].astype(jnp.float32),
         ended=ended,
+        ahead=None if ahead == 1 else after - t,
     )
 
 

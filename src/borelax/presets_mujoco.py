@@ -115,7 +115,7 @@ def ant_semicircle_gpu() -> Experiment:
             paper.collect,
             num_tasks=40,
             pool_rollouts=10,
-            iterations=60,
+            iterations=50,
             rollouts_per_iteration=10,
             updates_per_iteration=1_000,
             standardise=True,
@@ -124,12 +124,20 @@ def ant_semicircle_gpu() -> Experiment:
             ),
         ),
         relabel=APART,
-        belief=replace(GPU_BELIEF, updates=12_000, rollouts_per_update=128),
+        belief=replace(GPU_BELIEF, updates=12_000, rollouts_per_update=64),
         meta=replace(
             paper.meta,
             updates=400_000,
+            return_steps=4,
+            view=replace(paper.meta.view, latest_reward=True),
             agent=replace(
-                GPU_AGENT, decay_updates=400_000, discount=0.98, entropy_weight=0.02
+                GPU_AGENT,
+                decay_updates=400_000,
+                batch_size=1_024,
+                num_critics=2,
+                discount=0.98,
+                entropy_weight=0.02,
+                target_rate=0.02,
             ),
         ),
     )
@@ -171,10 +179,10 @@ def ant_semicircle_quick() -> Experiment:
         num_seeds=1,
         collect=replace(
             gpu.collect,
-            num_tasks=8,
-            iterations=50,
-            rollouts_per_iteration=5,
-            updates_per_iteration=500,
+            num_tasks=16,
+            iterations=40,
+            rollouts_per_iteration=15,
+            updates_per_iteration=600,
         ),
         relabel=PIECES,
         belief=replace(

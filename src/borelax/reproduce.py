@@ -23,7 +23,7 @@ from borelax.run_folder import NAMES, read_experiment
 CQL_WEIGHT = 0.1
 """The paper does not say its weight of the conservative penalty; this one does no harm
 on Semi-circle (docs/meta.md)."""
-CQL_STATES = 128
+CQL_STATES = 32
 """Of a batch; over all 2,048 of ``gpu``, a CPU core takes 16 times as long."""
 
 SHARED = {

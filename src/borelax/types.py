@@ -81,6 +81,9 @@ class Transition(eqx.Module):
     ended: Bool[Array, "*batch"] | None = None
     """Whether the episode ended by itself with this step, so that nothing follows;
     None: none did."""
+    ahead: Int[Array, "*batch"] | None = None
+    """How many steps lead to ``next_obs``, whose rewards the reward then holds, each
+    discounted; None: one."""
 
 
 class Episodes(eqx.Module):

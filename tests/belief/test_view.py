@@ -39,7 +39,7 @@ def test_rewards_are_expected_by_the_belief_before_each_step(
     assert found.shape == (8,)
     for time in range(8):
         step = jax.tree.map(lambda x, t=time: x[t], steps)
-        mean = model.encoder.belief(memory).mean
+        mean = model.encoder.belief(memory.hidden).mean
         by_hand = model.decoder.expected_reward(mean, step)
         np.testing.assert_allclose(found[time], by_hand, atol=1e-5)
         memory = update(memory, step)

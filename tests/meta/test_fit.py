@@ -1,4 +1,4 @@
-"""Phase 4: the window of data, repeatable training, and a task that needs memory."""
+"""Phase 4: the window of data, and repeatable training."""
 
 import inspect
 from dataclasses import fields, replace
@@ -16,7 +16,6 @@ from borelax.belief.view import BeliefFilter, BeliefView, LearnedBelief
 from borelax.errors import ConfigError
 from borelax.logs import TaskLogs
 from borelax.meta.fit import FitMeta, Window, draws_in_window
-from borelax.meta.policy import BeliefPolicy
 from borelax.oracles.gridworld_belief import ExactPosterior
 from borelax.relabel.policies import ReplayPolicies
 from borelax.relabel.rewards import KeepAsIs, RelabelRewards
@@ -24,7 +23,7 @@ from borelax.relabel.source import AsLogged, RolloutSource
 from borelax.relabel.states import relabel_states
 from borelax.simulate.jax_simulator import JaxSimulator
 from borelax.tasks.gridworld import Gridworld
-from borelax.types import Discrete, Episodes, Spec, Transition
+from borelax.types import Episodes, Transition
 
 FIT = FitMeta(
     parts=3,
@@ -171,17 +170,23 @@ def test_hyper_states_are_standardised_by_the_first_window(
 
 
 @pytest.mark.parametrize(
-    ("latent", "decoded", "size"),
-    [(True, False, 6), (False, True, 9), (True, True, 15)],
+    ("latent", "decoded", "latest", "size"),
+    [
+        (True, False, False, 6),
+        (False, True, False, 9),
+        (True, True, False, 15),
+        (True, False, True, 7),
+    ],
 )
 def test_the_view_decides_what_is_shown(
-    latent: bool, decoded: bool, size: int, model: BeliefModel
+    latent: bool, decoded: bool, latest: bool, size: int, model: BeliefModel
 ) -> None:
-    view = BeliefView(latent=latent, decoded=decoded)
+    view = BeliefView(latent=latent, decoded=decoded, latest_reward=latest)
     belief = model.encoder.belief(model.encoder.start())
-    shown = np.asarray(view.features(model, belief))
+    shown = np.asarray(view.features(model, belief, jnp.zeros(())))
     parts = [belief.mean, belief.logvar] if latent else []
     parts += [model.decoder.predict(belief.mean)] if decoded else []
+    parts += [np.zeros(1)] if latest else []
     np.testing.assert_array_equal(shown, np.concatenate(parts))
     assert shown.shape == (size,)
     filtered = LearnedBelief(model, view)
@@ -191,68 +196,6 @@ def test_the_view_decides_what_is_shown(
 def test_a_blind_policy_is_refused() -> None:
     with pytest.raises(ConfigError, match="must show the latent, the decoded belief"):
         BeliefView(latent=False, decoded=False)
-
-
-class Remembering(eqx.Module):
-    """Adds up the cues it saw where ``keep`` is 1; where it is 0, forgets them."""
-
-    keep: jax.Array
-
-    def start(self):
-        return jnp.zeros(2)
-
-    def update(self, memory, step: Transition):
-        return self.keep * (memory + step.obs[:2])
-
-    def features(self, memory):
-        return memory
-
-    def along(self, steps: Transition):
-        def one(memory, step):
-            memory = self.update(memory, step)
-            return memory, memory
-
-        _, after = jax.lax.scan(one, self.start(), steps)
-        return jnp.concatenate([self.start()[None], after])
-
-
-BLANK = jnp.asarray([0.0, 0.0, 1.0])
-CUES = jnp.asarray([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-
-
-def cued_rollouts() -> Episodes:
-    """A cue, two blank steps, and 1 for naming the cue at the last: all 16 ways."""
-    cue, *action = np.mgrid[:2, :2, :2, :2].reshape(4, 16)
-    blank = jnp.broadcast_to(BLANK, (16, 3, 3))
-    obs = jnp.concatenate([CUES[cue][:, None], blank], axis=1)
-    reward = np.zeros((16, 3), np.float32)
-    reward[:, 2] = action[2] == cue
-    actions = jnp.asarray(np.stack(action, axis=-1))
-    return Episodes(obs[:, None], actions[:, None], jnp.asarray(reward)[:, None])
-
-
-def answer(policy: BeliefPolicy, cue: jax.Array) -> jax.Array:
-    """What the policy names at the end."""
-    memory = policy.start()
-    for obs, after in ((CUES[cue], BLANK), (BLANK, BLANK)):
-        action = policy.act(memory, obs, key=jr.key(0))
-        memory = policy.remember(memory, Transition(obs, action, jnp.zeros(()), after))
-    return policy.act(memory, BLANK, key=jr.key(0))
-
-
-def test_only_an_agent_whose_belief_remembers_solves_the_memory_task() -> None:
-    spec = Spec(obs_size=3, action=Discrete(2), horizon=3, episodes=1)
-    source = AsLogged(jax.tree.map(lambda x: x[None], cued_rollouts()))
-    agent = DQN(hidden=(16,), lr=0.01, discount=0.9, batch_size=64, target_rate=0.05)
-    fit = FitMeta(
-        parts=1, rollouts_per_part=64, updates_per_part=300, updates=600, agent=agent
-    )
-    beliefs = Remembering(jnp.asarray([1.0, 0.0]))
-    policies = BeliefPolicy(beliefs, agent, fit(source, beliefs, spec, key=jr.key(1)))
-    answers = eqx.filter_vmap(lambda p: jax.vmap(lambda c: answer(p, c))(jnp.arange(2)))
-    remembers, forgets = np.asarray(answers(policies))
-    assert remembers.tolist() == [0, 1]
-    assert forgets[0] == forgets[1], "without memory it can be right on one cue only"
 
 
 def test_the_learner_is_given_no_task() -> None:
@@ -268,7 +211,7 @@ def test_the_learner_is_given_no_task() -> None:
     told = {"obs", "action", "reward", "length", "ended", "cut"}
     assert {field.name for field in fields(Episodes)} == told
     step = {field.name for field in fields(Transition)}
-    assert step == {"obs", "action", "reward", "next_obs", "valid", "ended"}
+    assert step == {"obs", "action", "reward", "next_obs", "valid", "ended", "ahead"}
 
 
 def test_drawn_rollouts_carry_no_task(logs: TaskLogs, simulator: JaxSimulator) -> None:
@@ -282,7 +225,8 @@ def test_drawn_rollouts_carry_no_task(logs: TaskLogs, simulator: JaxSimulator) -
 
 
 @pytest.mark.parametrize(
-    "name", ["parts", "rollouts_per_part", "updates_per_part", "updates"]
+    "name",
+    ["parts", "rollouts_per_part", "updates_per_part", "updates", "return_steps"],
 )
 def test_empty_data_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=f"FitMeta.{name} must be above zero, not 0"):

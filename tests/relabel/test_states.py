@@ -98,7 +98,7 @@ def test_features_are_those_of_step_by_step_updates(
     """What the agent learns from is what its policy will see."""
     belief = {
         "exact": ExactPosterior(jnp.arange(1), world),
-        "learned": LearnedBelief(model, BeliefView(latent=True, decoded=True)),
+        "learned": LearnedBelief(model, BeliefView(decoded=True, latest_reward=True)),
     }[kind]
     hyper = eqx.filter_jit(relabel_states)(belief, rollout)
     memory, steps = belief.start(), rollout.transitions()

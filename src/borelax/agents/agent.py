@@ -49,7 +49,9 @@ class Agent(Protocol):
 def value_goal(
     batch: Transition, discount: float, next_value: Float[Array, "batch"]
 ) -> Float[Array, "batch"]:
-    """What values are fitted to: r + γ·V(s'), or r alone where the episode ended."""
+    """What values are fitted to: r + γⁿ·V(s') for n steps, or r alone after an end."""
     if batch.ended is not None:
         next_value = jnp.where(batch.ended, 0.0, next_value)
+    if batch.ahead is not None:
+        return batch.reward + discount**batch.ahead * next_value
     return batch.reward + discount * next_value

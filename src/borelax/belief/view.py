@@ -5,6 +5,7 @@ the learned belief and the exact posterior both implement it.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -49,6 +50,9 @@ class BeliefView:
     """Show mean and log-variance of q(m | h)."""
     decoded: bool = False
     """Show the decoder's prediction at the mean."""
+    latest_reward: bool = False
+    """Show also what the latest step paid. A belief that knew all would add nothing to
+    it; one that forgets where nothing was found lets agents stand there."""
 
     def __post_init__(self) -> None:
         """Refuse a blind policy."""
@@ -57,11 +61,22 @@ class BeliefView:
             "BeliefView must show the latent, the decoded belief, or both.",
         )
 
-    def features(self, model: BeliefModel, belief: Gaussian) -> Features:
-        """One vector."""
+    def features(
+        self, model: BeliefModel, belief: Gaussian, reward: Float[Array, ""]
+    ) -> Features:
+        """One vector; ``reward`` is the latest step's."""
         latent = [belief.mean, belief.logvar] if self.latent else []
         decoded = [model.decoder.predict(belief.mean)] if self.decoded else []
-        return jnp.concatenate(latent + decoded)
+        latest = [reward[None]] if self.latest_reward else []
+        return jnp.concatenate(latent + decoded + latest)
+
+
+class Remembered(eqx.Module):
+    """All that a learned belief keeps of a history."""
+
+    hidden: Hidden
+    reward: Float[Array, ""]
+    """Of the latest step; 0 before the first."""
 
 
 class LearnedBelief(eqx.Module):
@@ -70,22 +85,27 @@ class LearnedBelief(eqx.Module):
     model: BeliefModel
     view: BeliefView = eqx.field(static=True)
 
-    def start(self) -> Hidden:
+    def start(self) -> Remembered:
         """The encoder's zero state."""
-        return self.model.encoder.start()
+        return Remembered(self.model.encoder.start(), jnp.zeros(()))
 
-    def update(self, memory: Hidden, step: Transition) -> Hidden:
+    def update(self, memory: Remembered, step: Transition) -> Remembered:
         """One step of the encoder."""
-        return self.model.encoder.update(memory, step)
+        reward = step.reward
+        if step.valid is not None:
+            reward = jnp.where(step.valid, reward, memory.reward)
+        return Remembered(self.model.encoder.update(memory.hidden, step), reward)
 
-    def features(self, memory: Hidden) -> Features:
+    def features(self, memory: Remembered) -> Features:
         """What the view shows."""
-        return self.view.features(self.model, self.model.encoder.belief(memory))
+        belief = self.model.encoder.belief(memory.hidden)
+        return self.view.features(self.model, belief, memory.reward)
 
     def along(self, steps: Transition) -> Float[Array, "T_plus_1 features"]:
         """The encoder run over the whole rollout."""
         beliefs = self.model.encoder.filter(steps)
-        return jax.vmap(lambda b: self.view.features(self.model, b))(beliefs)
+        show = partial(self.view.features, self.model)
+        return jax.vmap(show)(beliefs, _latest(steps))
 
     def rewards_along(self, steps: Transition) -> Float[Array, "T"]:
         """The reward that the belief before each step expects of it.
@@ -117,3 +137,12 @@ class FrozenBelief(eqx.Module):
         """The prior's, at every step."""
         prior = self.features(self.start())
         return jnp.repeat(prior[None], steps.reward.shape[0] + 1, axis=0)
+
+
+def _latest(steps: Transition) -> Float[Array, "T_plus_1"]:
+    """The reward of the latest step that happened, before each step and at the end."""
+    if steps.valid is None:
+        return jnp.concatenate([jnp.zeros(1), steps.reward])
+    happened = jnp.concatenate([jnp.ones(1, bool), steps.valid])
+    last = jax.lax.cummax(jnp.where(happened, jnp.arange(len(happened)), 0))
+    return jnp.concatenate([jnp.zeros(1), steps.reward])[last]

@@ -51,6 +51,10 @@ class FitMeta:
     """Scale hyper-states by the mean and deviation of the first window."""
     expected_rewards: bool = False
     """Learn from R+ = E_b[R], the reward the belief expects, not the one it got."""
+    return_steps: int = 1
+    """Steps whose rewards are summed before the critics are asked what follows (n-step
+    returns). More of them carry rewards back sooner and leave critics less to make up,
+    but count what the logs' agents did next as if the meta-agent had."""
     view: BeliefView = field(default_factory=BeliefView)
     """What the policy sees of the belief."""
     agent: DQN | SAC = field(default_factory=DQN)
@@ -59,7 +63,7 @@ class FitMeta:
     def __post_init__(self) -> None:
         """Refuse empty data."""
         require_positive(self, "parts", "rollouts_per_part", "updates_per_part")
-        require_positive(self, "updates")
+        require_positive(self, "updates", "return_steps")
 
     def __call__(
         self,
@@ -137,6 +141,16 @@ def draws_in_window(parts: int, renewals: int) -> list[int]:
     return sorted(latest, key=lambda draw: draw % parts)
 
 
+def with_returns(rollout: Episodes, steps: int, discount: float) -> Episodes:
+    """Rewards summed over so many steps, discounted, none beyond an episode's end."""
+    if steps == 1:
+        return rollout
+    paid, horizon = rollout.paid(), rollout.reward.shape[-1]
+    beyond = jnp.pad(paid, [(0, 0)] * (paid.ndim - 1) + [(0, steps - 1)])
+    ahead = [discount**n * beyond[..., n : n + horizon] for n in range(steps)]
+    return replace(rollout, reward=sum(ahead))
+
+
 def _empty(part: Episodes, parts: int) -> Episodes:
     return jax.tree.map(
         lambda x: jnp.zeros((x.shape[0], parts * x.shape[1], *x.shape[2:]), x.dtype),
@@ -146,12 +160,14 @@ def _empty(part: Episodes, parts: int) -> Episodes:
 
 @eqx.filter_jit
 def _encode(fit: FitMeta, source, beliefs, draw: Int[Array, ""], key: Key) -> Episodes:
-    relabel = partial(relabel_states, expected_rewards=fit.expected_rewards)
+    def of_rollout(belief, rollout: Episodes) -> Episodes:
+        hyper = relabel_states(belief, rollout, expected_rewards=fit.expected_rewards)
+        return with_returns(hyper, fit.return_steps, fit.agent.discount)
 
     def of_seed(belief, seed):
         key_draw = jr.fold_in(jr.fold_in(key, seed), draw)
         rollouts = source.draw(fit.rollouts_per_part, key=key_draw)
-        return jax.vmap(lambda r: relabel(belief, r))(rollouts)
+        return jax.vmap(lambda r: of_rollout(belief, r))(rollouts)
 
     return eqx.filter_vmap(of_seed)(beliefs, jnp.arange(axis_size(beliefs)))
 
@@ -176,11 +192,12 @@ def _advance(inputs, state: Any) -> tuple[Any, Metrics]:
     data, fit, count, first, key = inputs
 
     def of_seed(state: Any, own: Episodes, seed: Int[Array, ""]):
-        rollouts = own.reward.shape[0]
+        rollouts, size = own.reward.shape[0], fit.agent.batch_size
+        draw = partial(sample_steps, own, rollouts, size, ahead=fit.return_steps)
         return scan_updates(
             fit.agent.update,
             state,
-            lambda key: sample_steps(own, rollouts, fit.agent.batch_size, key=key),
+            draw,
             first=first,
             num_updates=count,
             key=jr.fold_in(key, seed),
