@@ -24,7 +24,7 @@ CQL_WEIGHT = 0.1
 """The paper does not say its weight of the conservative penalty; this one does no harm
 on Semi-circle (docs/meta.md)."""
 CQL_STATES = 32
-"""Of a batch; over all 2,048 of ``gpu``, a CPU core takes 16 times as long."""
+"""Of a batch; over all of them, the penalty would take most of the time."""
 
 SHARED = {
     "collect": ("domain", "start"),
