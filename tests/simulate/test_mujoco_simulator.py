@@ -1,7 +1,8 @@
 """MuJoCo rollouts against a loop over MuJoCo's own functions, and their laws."""
 
 import hashlib
-from dataclasses import dataclass, replace
+import threading
+from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -14,11 +15,8 @@ import numpy as np
 import pytest
 
 from borelax.agents.sac import SAC
-from borelax.errors import ConfigError, NumericalError
-from borelax.pipeline import Pipeline
-from borelax.presets import preset
-from borelax.progress import Quiet
-from borelax.simulate import mujoco_engine, mujoco_simulator
+from borelax.errors import NumericalError
+from borelax.simulate import mujoco_engine
 from borelax.simulate.jax_simulator import JaxSimulator
 from borelax.simulate.mujoco_engine import load_model, model_path
 from borelax.simulate.mujoco_programs import programs_of
@@ -31,7 +29,7 @@ from borelax.tasks.family import draw_tasks
 from borelax.tasks.half_cheetah_vel import HalfCheetahVel
 from borelax.tasks.mujoco_family import Physics
 from borelax.tasks.semicircle import SemiCircle
-from borelax.types import Box, Episodes, Spec, Transition
+from borelax.types import Box, Episodes, Transition
 
 ANT, CHEETAH = AntSemiCircle(horizon=4), HalfCheetahVel(horizon=4)
 FAMILIES = [ANT, CHEETAH]
@@ -62,10 +60,12 @@ def start_of(family) -> str:
     return "uniform" if "uniform" in family.starts else "fixed"
 
 
-def run(family, policies, count: int = 3, *, threads: int = 1, seed: int = 0):
+def run(
+    family, policies, count: int = 3, *, threads: int = 1, groups: int = 1, seed=0
+) -> Episodes:
     tasks = draw_tasks(family, count, key=jr.key(5))
     start = start_of(family)
-    return MujocoSimulator(family, threads).rollouts(
+    return MujocoSimulator(family, threads, groups).rollouts(
         policies, tasks, repeats=2, episodes=2, start=start, key=jr.key(seed)
     )
 
@@ -128,6 +128,17 @@ def test_many_at_once_equal_a_loop(family, made: Episodes) -> None:
 
 def test_threads_change_no_bit(family, made: Episodes) -> None:
     assert eqx.tree_equal(run(family, noting(family, 3), threads=2), made)
+
+
+@pytest.mark.parametrize("groups", [2, 5])
+def test_groups_change_nothing_but_how_rewards_are_rounded(
+    family, made: Episodes, groups: int
+) -> None:
+    """Of three tasks; more groups than tasks are no use."""
+    again = run(family, noting(family, 3), groups=groups, threads=2)
+    for a, b in zip(jax.tree.leaves(again), jax.tree.leaves(made), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+    assert eqx.tree_equal(run(family, noting(family, 3), groups=groups), again)
 
 
 def test_keys_decide_everything(family, made: Episodes) -> None:
@@ -211,11 +222,15 @@ class Thrown(HalfCheetahVel):
         return Physics(default.qpos, default.qvel + too_fast)
 
 
-def test_an_unstable_simulation_is_named(tmp_path, monkeypatch, capfd) -> None:
+@pytest.mark.parametrize("groups", [1, 2])
+def test_an_unstable_simulation_is_named(
+    groups: int, tmp_path, monkeypatch, capfd
+) -> None:
     monkeypatch.chdir(tmp_path)  # MuJoCo also writes what it says to a file
+    threads = threading.active_count()
     sentence = r"task 1 became unstable \(BADQVEL\) in episode 1, step 1\."
     with pytest.raises(NumericalError, match=sentence):
-        MujocoSimulator(Thrown(), 1).rollouts(
+        MujocoSimulator(Thrown(), 1, groups).rollouts(
             RandomPolicy(Box(6)),
             jnp.array([1.0, 2.0]),
             repeats=2,
@@ -223,65 +238,4 @@ def test_an_unstable_simulation_is_named(tmp_path, monkeypatch, capfd) -> None:
             start="fixed",
             key=jr.key(0),
         )
-
-
-@dataclass(frozen=True)
-class TooManyLegs(HalfCheetahVel):
-    @property
-    def spec(self) -> Spec:
-        return Spec(18, Box(8), 3, 1)
-
-
-def test_actions_must_fit_the_model() -> None:
-    with pytest.raises(ConfigError, match=r"TooManyLegs.* must be Box\(6\)"):
-        run(TooManyLegs(), RandomPolicy(Box(8)))
-
-
-SLIDE = (
-    "<mujoco><worldbody><body><joint name='j' type='slide'/><geom size='1'/>"
-    "</body></worldbody><actuator><motor joint='j' ctrllimited='true' "
-    "ctrlrange='2 6'/><motor joint='j'/></actuator></mujoco>"
-)
-
-
-@dataclass(frozen=True)
-class Slide:
-    """A user's own: a mass on a rail, to be held at a hidden place."""
-
-    starts = ("fixed",)
-    differs_in = "rewards"
-    model_file = "slide.xml"
-    frame_skip = 2
-    spec = Spec(2, Box(2), 3, 2)
-
-    def sample_task(self, *, key):
-        return jr.uniform(key)
-
-    def reset(self, task, start, default, *, key):
-        return default
-
-    def observe(self, before, after):
-        return jnp.concatenate([after.qpos, after.qvel])
-
-    def reward(self, task, step):
-        return -jnp.abs(step.next_obs[0] - task)
-
-
-def test_a_family_of_ones_own_is_collected_from(tmp_path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("slide.xml").write_text(SLIDE)
-    tiny = preset("half-cheetah-vel", "tiny")
-    pipeline = Pipeline(replace(tiny, family=Slide()), tmp_path / "run", Quiet())
-    made = pipeline.logs.episodes
-    assert made.obs.shape == (3, 4, 2, 4, 2)
-    away = np.abs(made.obs[..., 1:, 0] - pipeline.train_tasks()[:, None, None, None])
-    np.testing.assert_allclose(made.reward, -away, rtol=1e-6)
-
-
-def test_controls_are_the_models_own(tmp_path) -> None:
-    path = tmp_path / "slide.xml"
-    path.write_text(SLIDE)
-    family = type("Slide", (TooManyLegs,), {"spec": Spec(18, Box(2), 3, 1)})()
-    scale = mujoco_simulator._scaling(family, load_model(str(path)))
-    controls = scale(np.array([[[-1.0, 0.5]], [[0.5, 7.0]], [[9.0, -1.0]]]))
-    np.testing.assert_array_equal(controls, [[2, 0.5], [5, 1], [6, -1]])
+    assert threading.active_count() == threads  # nothing goes on behind one's back

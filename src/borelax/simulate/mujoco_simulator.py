@@ -1,13 +1,15 @@
 """Simulation of MuJoCo families: physics in C on threads, everything else in JAX.
 
-Between two steps of the physics there is one compiled call for all simulations, on the
+Between two steps of the physics there is one compiled call for many simulations, on the
 host, where the states are: a GPU would have to be asked at every step, and is free to
-learn meanwhile. (Parts of the tasks on threads of their own, one deciding while another
-moves, were slower on two cores: docs/mujoco-trials.md.)
+learn meanwhile. Among many cores that call would keep all but one waiting, so there the
+tasks form two groups: one decides while the other moves (docs/mujoco.md#speed).
 """
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -17,12 +19,14 @@ import numpy as np
 
 from borelax.errors import NumericalError, require
 from borelax.simulate.mujoco_engine import (
+    Rows,
     Simulations,
     load_model,
     simulations,
     warning_name,
 )
-from borelax.simulate.mujoco_programs import allocate, programs_of
+from borelax.simulate.mujoco_groups import beside, groups_of, how_many, play
+from borelax.simulate.mujoco_programs import programs_of
 from borelax.simulate.simulator import FamilySimulator, host_device
 from borelax.tasks.mujoco_family import MujocoFamily, Physics
 from borelax.types import Box, Episodes, Key, axis_size
@@ -37,7 +41,10 @@ class MujocoSimulator(FamilySimulator):
 
     family: MujocoFamily
     threads: int = 0
-    """Threads for the physics; 0: one for each core."""
+    """Threads for the physics; 0: one for each core, less one among eight or more."""
+    groups: int = 0
+    """Groups of tasks, one deciding while another moves; 0: two among eight cores or
+    more, else one. The compiler may round the last bit of rewards by their size."""
 
     def rollouts(
         self,
@@ -50,27 +57,32 @@ class MujocoSimulator(FamilySimulator):
         key: Key,
     ) -> Episodes:
         """Run policy n in task n; each task and repeat has its own key."""
-        family, count = self.family, axis_size(tasks)
-        model = load_model(family.model_file)
-        physics = simulations(model, count * repeats, self.threads)
-        scale = _scaling(family, model)
+        family, (threads, count) = self.family, how_many()
+        model, count = load_model(family.model_file), self.groups or count
+        num_sims, threads = axis_size(tasks) * repeats, self.threads or threads
+        physics, scale = simulations(model, num_sims, threads), _scaling(family, model)
         (home,), host = key.devices(), host_device()
         policies, tasks, key = _put((policies, tasks, key), host)
-        arrays, rest = eqx.partition(policies, eqx.is_array)
-        begin, advance = programs_of(family, rest, start)
-        with jax.default_device(host):
-            numbers, first = jnp.arange(count), jnp.asarray(model.qpos0, jnp.float32)
+        _, rest = eqx.partition(policies, eqx.is_array)
+        programs = programs_of(family, rest, start)
+        sizes = (count, repeats, episodes)
+        with jax.default_device(host), beside(count) as thread:
+
+            def move(action: np.ndarray, part: slice) -> Future[Rows]:
+                controls = scale(action)
+                return thread.submit(physics.step, controls, family.frame_skip, part)
+
+            first = jnp.asarray(model.qpos0, jnp.float32)
             default = Physics(first, jnp.zeros(model.nv))
-            made = allocate(family.spec, policies, numbers, repeats, episodes, key)
+            groups = groups_of(family.spec, policies, tasks, *sizes, key=key)
             for episode in range(episodes):
-                made, moment, rows = begin(arrays, tasks, default, made)
-                physics.begin(np.asarray(rows))
-                for step in range(family.spec.horizon):
-                    controls = scale(np.asarray(moment.action))
-                    rows = physics.step(controls, family.frame_skip)
-                    _refuse_unstable(physics, episode, step, repeats)
-                    made, moment = advance(arrays, tasks, made, moment, rows)
-        return _put(made.episodes, home)
+                rows = [group.begin(programs, default) for group in groups]
+                physics.begin(np.concatenate(rows))
+                check = partial(_refuse_unstable, physics, repeats, episode)
+                play(groups, move, programs, family.spec.horizon, check)
+            made = [group.made.episodes for group in groups]
+            made = jax.tree.map(lambda *x: jnp.concatenate(x), *made)
+        return _put(made, home)
 
 
 def _put(tree: Any, device: Any) -> Any:
@@ -94,16 +106,16 @@ def _scaling(family: MujocoFamily, model: Any) -> Callable[[np.ndarray], np.ndar
 
 
 def _refuse_unstable(
-    physics: Simulations, episode: int, step: int, repeats: int
+    physics: Simulations, repeats: int, episode: int, step: int, part: slice
 ) -> None:
     """MuJoCo resets an unstable simulation and goes on; such logs would be false."""
-    warnings = physics.warnings()
+    warnings = physics.warnings()[part]
     if not warnings.any():
         return
-    simulation, kind = np.argwhere(warnings)[0]
+    number, kind = np.argwhere(warnings)[0]
     raise NumericalError(
-        f"MuJoCo's simulation of task {simulation // repeats} became unstable "
-        f"({warning_name(int(kind))}) in episode {episode + 1}, step {step + 1}. "
-        "Extreme actions can do that: look at the metrics of the agents, or take "
-        "another seed."
+        f"MuJoCo's simulation of task {(part.start + number) // repeats} became "
+        f"unstable ({warning_name(int(kind))}) in episode {episode + 1}, "
+        f"step {step + 1}. Extreme actions can do that: look at the metrics of the "
+        "agents, or take another seed."
     )
