@@ -7,11 +7,12 @@ the physics and leave a core free, as a machine with many would: on two cores
 
     python benchmarks/simulation.py --threads 1 --groups 2 --physics-steps 1
 
-MuJoCo alone is its own batch on as many threads, under the very controls that the
-agents chose, from the same starts: how long a step takes depends on what touches the
-ground. The two are timed in turns, because other work may share the machine, and the
-best turn of each counts, in seconds of the clock (steps/s, ratio) and of the processor
-(CPU). Steps are the agent's: five of the physics, unless said otherwise.
+MuJoCo alone is its own batch on as many threads (without --threads on all cores, also
+where the simulator leaves one to decide), under the very controls that the agents
+chose, from the same starts: how long a step takes depends on what touches the ground.
+The two are timed in turns, because other work may share the machine, and the best turn
+of each counts, in seconds of the clock (steps/s, ratio) and of the processor (CPU).
+Steps are the agent's: five of the physics, unless said otherwise.
 """
 
 import argparse

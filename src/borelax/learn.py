@@ -61,6 +61,7 @@ def sample_steps(
     L steps: each of them with probability 1 / (episodes · L), and never padding.
 
     What follows a step is where ``ahead`` steps lead, or as many as its episode has.
+    Rewards are taken as they stand: those of so many steps, summed before.
     """
     num_episodes, horizon = episodes.reward.shape[1:]
     index = jr.randint(key, (batch_size,), 0, num_rollouts * num_episodes * horizon)

@@ -103,7 +103,7 @@ def half_cheetah_vel_paper() -> Experiment:
 
 
 def ant_semicircle_gpu() -> Experiment:
-    """Half an hour of one large GPU and 16 cores: a seventh of the data.
+    """A quarter of an hour of one large GPU and 16 cores: an eighth of the data.
 
     Simulation is what bounds collecting, so agents update far less often per step.
     """
@@ -144,7 +144,7 @@ def ant_semicircle_gpu() -> Experiment:
 
 
 def half_cheetah_vel_gpu() -> Experiment:
-    """Half an hour of one large GPU and 16 cores: all tasks, half the data each."""
+    """A quarter of an hour of one large GPU and 16 cores: half of each task's data."""
     paper = half_cheetah_vel_paper()
     return replace(
         paper,

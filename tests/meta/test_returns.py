@@ -15,12 +15,16 @@ HORIZON, DISCOUNT = 5, 0.7
 
 
 @settings(deadline=None, max_examples=20)
-@given(steps=st.integers(1, 7), lengths=st.lists(st.integers(1, HORIZON), min_size=1))
+@given(
+    steps=st.integers(1, 7),
+    lengths=st.lists(st.integers(1, HORIZON), min_size=1),
+    ends=st.booleans(),
+)
 def test_the_value_is_what_it_is_fitted_to_for_any_number_of_steps(
-    steps: int, lengths: list[int]
+    steps: int, lengths: list[int], ends: bool
 ) -> None:
-    """Episodes end by themselves, so that a value is all that is still paid in them."""
-    own, value = _episodes(lengths)
+    """Where episodes are cut off, what would have followed is worth something, too."""
+    own, value = _episodes(lengths, ends)
     summed = with_returns(own, steps, DISCOUNT)
     batch = sample_steps(summed, 1, 50, ahead=steps, key=jr.key(1))
     here, there = (
@@ -29,7 +33,7 @@ def test_the_value_is_what_it_is_fitted_to_for_any_number_of_steps(
     np.testing.assert_allclose(value_goal(batch, DISCOUNT, there), here, atol=1e-5)
 
 
-def _episodes(lengths: list[int]) -> tuple[Episodes, jnp.ndarray]:
+def _episodes(lengths: list[int], ends: bool) -> tuple[Episodes, jnp.ndarray]:
     """One rollout whose observations say where they are, and its values there."""
     count, length = len(lengths), jnp.asarray(lengths)[None]
     reward = jr.normal(jr.key(0), (1, count, HORIZON))
@@ -41,10 +45,11 @@ def _episodes(lengths: list[int]) -> tuple[Episodes, jnp.ndarray]:
         action=jnp.zeros((1, count, HORIZON)),
         reward=reward,
         length=length,
-        ended=jnp.ones((1, count), bool),
+        ended=jnp.full((1, count), ends),
     )
-    value = jnp.zeros((count, HORIZON + 1))
+    beyond = 0.0 if ends else 3.0
+    value = jnp.full((count, HORIZON + 1), beyond)
     for t in reversed(range(HORIZON)):
-        paid = jnp.where(t < length[0], reward[0, :, t], 0.0)
-        value = value.at[:, t].set(paid + DISCOUNT * value[:, t + 1])
+        here = reward[0, :, t] + DISCOUNT * value[:, t + 1]
+        value = value.at[:, t].set(jnp.where(t < length[0], here, beyond))
     return own, value

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from borelax.simulate import mujoco_groups
-from borelax.simulate.mujoco_groups import AtOnce, Group, beside, how_many, play
+from borelax.simulate.mujoco_groups import AtOnce, Group, arrange, beside, play
 from borelax.simulate.mujoco_programs import Made, Moment, Programs
 
 
@@ -57,13 +57,22 @@ def test_a_group_decides_while_the_other_moves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cores", "threads", "groups"), [(1, 1, 1), (2, 2, 1), (7, 7, 1), (16, 15, 2)]
+    ("cores", "asked", "found"),
+    [
+        (1, (0, 0), (1, 1)),
+        (11, (0, 0), (11, 1)),
+        (12, (0, 0), (11, 2)),  # one core decides
+        (16, (4, 0), (4, 2)),
+        (16, (16, 0), (16, 1)),  # none is left to decide
+        (16, (0, 1), (16, 1)),  # none is needed to
+        (16, (0, 2), (15, 2)),
+        (2, (0, 2), (2, 2)),  # half of the physics is too much to give
+    ],
 )
-def test_many_cores_leave_one_to_decide(
-    monkeypatch, cores: int, threads: int, groups: int
-) -> None:
+def test_many_cores_leave_one_to_decide(monkeypatch, cores, asked, found) -> None:
     monkeypatch.setattr(mujoco_groups, "cores", lambda: cores)
-    assert how_many() == (threads, groups)
+    assert arrange(*asked, 3) == found
+    assert arrange(*asked, 1)[1] == 1, "one task is one group"
 
 
 def test_one_group_waits_for_nobody() -> None:

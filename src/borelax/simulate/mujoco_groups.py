@@ -20,8 +20,9 @@ from borelax.simulate.mujoco_programs import Made, Moment, Programs, allocate
 from borelax.tasks.mujoco_family import Physics
 from borelax.types import Key, Spec, axis_size
 
-MANY_CORES = 8
-"""From here on, one that decides meanwhile is worth more than one more that moves."""
+MANY_CORES = 12
+"""From here on, one that decides meanwhile is worth more than one more that moves: an
+estimate from how long each takes on 16 cores (docs/mujoco-trials.md)."""
 
 Move = Callable[[np.ndarray, slice], Future[Rows]]
 """Begins a step of some simulations under their actions."""
@@ -104,10 +105,12 @@ def play(
                 group.move(move)
 
 
-def how_many() -> tuple[int, int]:
-    """Threads for the physics, and groups, that suit this machine."""
-    many = cores() >= MANY_CORES
-    return (cores() - 1, 2) if many else (cores(), 1)
+def arrange(threads: int, groups: int, num_tasks: int) -> tuple[int, int]:
+    """Threads for the physics, and groups; 0: what suits this machine."""
+    own, many = cores(), cores() >= MANY_CORES
+    one_is_free = many and threads < own
+    groups = min(groups or 1 + one_is_free, num_tasks)
+    return threads or own - (many and groups > 1), groups
 
 
 def beside(count: int) -> Executor:

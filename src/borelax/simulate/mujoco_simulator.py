@@ -25,7 +25,7 @@ from borelax.simulate.mujoco_engine import (
     simulations,
     warning_name,
 )
-from borelax.simulate.mujoco_groups import beside, groups_of, how_many, play
+from borelax.simulate.mujoco_groups import arrange, beside, groups_of, play
 from borelax.simulate.mujoco_programs import programs_of
 from borelax.simulate.simulator import FamilySimulator, host_device
 from borelax.tasks.mujoco_family import MujocoFamily, Physics
@@ -41,10 +41,10 @@ class MujocoSimulator(FamilySimulator):
 
     family: MujocoFamily
     threads: int = 0
-    """Threads for the physics; 0: one for each core, less one among eight or more."""
+    """Threads for the physics; 0: one for each core, less one that decides."""
     groups: int = 0
-    """Groups of tasks, one deciding while another moves; 0: two among eight cores or
-    more, else one. The compiler may round the last bit of rewards by their size."""
+    """Groups of tasks, one deciding while another moves; 0: two where there are twelve
+    cores or more, else one. The compiler may round rewards otherwise by their size."""
 
     def rollouts(
         self,
@@ -57,10 +57,11 @@ class MujocoSimulator(FamilySimulator):
         key: Key,
     ) -> Episodes:
         """Run policy n in task n; each task and repeat has its own key."""
-        family, (threads, count) = self.family, how_many()
-        model, count = load_model(family.model_file), self.groups or count
-        num_sims, threads = axis_size(tasks) * repeats, self.threads or threads
-        physics, scale = simulations(model, num_sims, threads), _scaling(family, model)
+        family, num_tasks = self.family, axis_size(tasks)
+        model = load_model(family.model_file)
+        threads, count = arrange(self.threads, self.groups, num_tasks)
+        physics = simulations(model, num_tasks * repeats, threads)
+        scale = _scaling(family, model)
         (home,), host = key.devices(), host_device()
         policies, tasks, key = _put((policies, tasks, key), host)
         _, rest = eqx.partition(policies, eqx.is_array)
