@@ -227,7 +227,7 @@ def half_cheetah_vel_quick() -> Experiment:
         relabel=PIECES,
         belief=replace(
             BELIEF,
-            updates=2_000,
+            updates=4_000,
             rollouts_per_update=32,
             hidden_size=64,
             decoded_steps=20,
@@ -238,11 +238,11 @@ def half_cheetah_vel_quick() -> Experiment:
             parts=5,
             rollouts_per_part=200,
             updates_per_part=500,
-            updates=40_000,
+            updates=80_000,
             agent=replace(
                 gpu.meta.agent,
                 hidden=(128, 128),
-                decay_updates=40_000,
+                decay_updates=80_000,
                 batch_size=256,
                 num_critics=2,
             ),
