@@ -106,7 +106,7 @@ def play(
 
 
 def arrange(threads: int, groups: int, num_tasks: int) -> tuple[int, int]:
-    """Threads for the physics, and groups; 0: what suits this machine."""
+    """Threads for the physics, and groups; 0: what suits this machine and the other."""
     own, many = cores(), cores() >= MANY_CORES
     one_is_free = many and threads < own
     groups = min(groups or 1 + one_is_free, num_tasks)

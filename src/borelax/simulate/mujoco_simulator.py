@@ -34,9 +34,10 @@ from borelax.types import Box, Episodes, Key, axis_size
 
 @dataclass(frozen=True)
 class MujocoSimulator(FamilySimulator):
-    """Runs a family whose dynamics are MuJoCo's; the number of threads changes no bit.
+    """Runs a family whose dynamics are MuJoCo's.
 
-    Called from Python only, never inside jit.
+    With the same groups, the number of threads changes no bit. Called from Python only,
+    never inside jit.
     """
 
     family: MujocoFamily
@@ -44,7 +45,7 @@ class MujocoSimulator(FamilySimulator):
     """Threads for the physics; 0: one for each core, less one that decides."""
     groups: int = 0
     """Groups of tasks, one deciding while another moves; 0: two where there are twelve
-    cores or more, else one. The compiler may round rewards otherwise by their size."""
+    cores or more and threads leave one free, else one. Rewards are rounded by them."""
 
     def rollouts(
         self,
