@@ -63,7 +63,7 @@ def test_a_group_decides_while_the_other_moves() -> None:
         (11, (0, 0), (11, 1)),
         (12, (0, 0), (11, 2)),  # one core decides
         (16, (4, 0), (4, 2)),
-        (16, (16, 0), (16, 1)),  # none is left to decide
+        (16, (16, 0), (16, 2)),  # threads change no bit, so no groups
         (16, (0, 1), (16, 1)),  # none is needed to
         (16, (0, 2), (15, 2)),
         (2, (0, 2), (2, 2)),  # half of the physics is too much to give

@@ -106,10 +106,12 @@ def play(
 
 
 def arrange(threads: int, groups: int, num_tasks: int) -> tuple[int, int]:
-    """Threads for the physics, and groups; 0: what suits this machine and the other."""
+    """Threads for the physics, and groups; 0: what suits this machine.
+
+    Groups round rewards, so that the threads asked for have no say in them.
+    """
     own, many = cores(), cores() >= MANY_CORES
-    one_is_free = many and threads < own
-    groups = min(groups or 1 + one_is_free, num_tasks)
+    groups = min(groups or 1 + many, num_tasks)
     return threads or own - (many and groups > 1), groups
 
 

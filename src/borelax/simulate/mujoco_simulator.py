@@ -36,8 +36,7 @@ from borelax.types import Box, Episodes, Key, axis_size
 class MujocoSimulator(FamilySimulator):
     """Runs a family whose dynamics are MuJoCo's.
 
-    With the same groups, the number of threads changes no bit. Called from Python only,
-    never inside jit.
+    The number of threads changes no bit. Called from Python only, never inside jit.
     """
 
     family: MujocoFamily
@@ -45,7 +44,7 @@ class MujocoSimulator(FamilySimulator):
     """Threads for the physics; 0: one for each core, less one that decides."""
     groups: int = 0
     """Groups of tasks, one deciding while another moves; 0: two where there are twelve
-    cores or more and threads leave one free, else one. Rewards are rounded by them."""
+    cores or more, else one. The last bit of rewards depends on them."""
 
     def rollouts(
         self,
