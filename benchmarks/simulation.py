@@ -2,17 +2,11 @@
 
     python benchmarks/simulation.py --tasks 80 --rollouts 2 --threads 2
 
-Deciding weighs more the more cores share the physics. To see that on few cores, shorten
-the physics and leave a core free, as a machine with many would: on two cores
-
-    python benchmarks/simulation.py --threads 1 --groups 2 --physics-steps 1
-
-MuJoCo alone is its own batch on as many threads (without --threads on all cores, also
-where the simulator leaves one to decide), under the very controls that the agents
-chose, from the same starts: how long a step takes depends on what touches the ground.
-The two are timed in turns, because other work may share the machine, and the best turn
-of each counts, in seconds of the clock (steps/s, ratio) and of the processor (CPU).
-Steps are the agent's: five of the physics, unless said otherwise.
+MuJoCo alone is its own batch on as many threads, under the very controls that the
+agents chose, from the same starts: how long a step takes depends on what touches the
+ground. The two are timed in turns, because other work may share the machine, and the
+best turn of each counts, in seconds of the clock (steps/s, ratio) and of the processor
+(CPU). Steps are the agent's: five of the physics.
 """
 
 import argparse
@@ -60,7 +54,7 @@ def alone(family, made: Episodes, threads: int) -> np.ndarray:
 
 
 def with_agents(
-    family, num_tasks: int, repeats: int, threads: int, groups: int
+    family, num_tasks: int, repeats: int, threads: int
 ) -> tuple[np.ndarray, Episodes]:
     """Seconds of the same with one agent per task, as logs are collected."""
     agent = SAC(hidden=(128, 128))
@@ -69,7 +63,7 @@ def with_agents(
     states = init(jr.split(jr.key(1), num_tasks))
     policies = AgentPolicy(agent, states, jnp.ones(num_tasks))
     started = clocks()
-    made = MujocoSimulator(family, threads, groups).rollouts(
+    made = MujocoSimulator(family, threads).rollouts(
         policies, tasks, repeats=repeats, episodes=1, start="fixed", key=jr.key(2)
     )
     jax.block_until_ready(made)
@@ -81,8 +75,6 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=80)
     parser.add_argument("--rollouts", type=int, default=2, help="of each task at once")
     parser.add_argument("--threads", type=int, default=0)
-    parser.add_argument("--groups", type=int, default=0)
-    parser.add_argument("--physics-steps", type=int, default=5, help="in a step")
     parser.add_argument("--horizon", type=int, default=100)
     parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
@@ -93,10 +85,8 @@ def main() -> None:
     for name in ("MuJoCo alone, steps/s", "agents in the loop", "ratio", "CPU"):
         table.add_column(name, justify="right")
     for kind in FAMILIES:
-        kind.frame_skip = options.physics_steps
         family = kind(horizon=options.horizon)
-        given = (family, options.tasks, options.rollouts)
-        given += (options.threads, options.groups)
+        given = (family, options.tasks, options.rollouts, options.threads)
         _, made = with_agents(*given)  # compiles
         turns = [
             (alone(family, made, options.threads), with_agents(*given)[0])

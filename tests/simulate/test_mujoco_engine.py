@@ -78,16 +78,7 @@ def test_threads_and_batches_change_no_bit(family, kind) -> None:
         simulations.begin(rows)
         return [simulations.step(action, 5) for action in actions]
 
-    def by_parts(physics, action: np.ndarray) -> np.ndarray:
-        parts = slice(3, 5), slice(0, 3)
-        later, first = (physics.step(action[part], 5, part) for part in parts)
-        return np.concatenate([first, later])
-
     alone = end(BatchedSimulations(model, 5, 1))
-    apart = kind(model, 5, 2)
-    apart.begin(rows)
-    moved = [by_parts(apart, action) for action in actions]
-    np.testing.assert_array_equal(moved, alone)
     for threads in (1, 2):
         np.testing.assert_array_equal(end(kind(model, 5, threads)), alone)
 

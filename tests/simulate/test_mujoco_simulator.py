@@ -1,7 +1,6 @@
 """MuJoCo rollouts against a loop over MuJoCo's own functions, and their laws."""
 
 import hashlib
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import Mock
@@ -60,12 +59,10 @@ def start_of(family) -> str:
     return "uniform" if "uniform" in family.starts else "fixed"
 
 
-def run(
-    family, policies, count: int = 3, *, threads: int = 1, groups: int = 1, seed=0
-) -> Episodes:
+def run(family, policies, count: int = 3, *, threads: int = 1, seed=0) -> Episodes:
     tasks = draw_tasks(family, count, key=jr.key(5))
     start = start_of(family)
-    return MujocoSimulator(family, threads, groups).rollouts(
+    return MujocoSimulator(family, threads).rollouts(
         policies, tasks, repeats=2, episodes=2, start=start, key=jr.key(seed)
     )
 
@@ -128,21 +125,6 @@ def test_many_at_once_equal_a_loop(family, made: Episodes) -> None:
 
 def test_threads_change_no_bit(family, made: Episodes) -> None:
     assert eqx.tree_equal(run(family, noting(family, 3), threads=2), made)
-
-
-@pytest.mark.parametrize("groups", [2, 5])
-def test_groups_change_no_more_than_how_rewards_are_rounded(
-    family, made: Episodes, groups: int
-) -> None:
-    """Of three tasks; more groups than tasks are no use."""
-    noted = run(family, noting(family, 3), groups=groups, threads=2)
-    for a, b in zip(jax.tree.leaves(noted), jax.tree.leaves(made), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
-    assert eqx.tree_equal(run(family, noting(family, 3), groups=groups), noted)
-    blind = RandomPolicy(family.spec.action)  # to rewards
-    one, more = run(family, blind), run(family, blind, groups=groups)
-    assert eqx.tree_equal((one.obs, one.action), (more.obs, more.action))
-    np.testing.assert_allclose(one.reward, more.reward, rtol=1e-5, atol=1e-5)
 
 
 def test_keys_decide_everything(family, made: Episodes) -> None:
@@ -226,15 +208,11 @@ class Thrown(HalfCheetahVel):
         return Physics(default.qpos, default.qvel + too_fast)
 
 
-@pytest.mark.parametrize("groups", [1, 2])
-def test_an_unstable_simulation_is_named(
-    groups: int, tmp_path, monkeypatch, capfd
-) -> None:
+def test_an_unstable_simulation_is_named(tmp_path, monkeypatch, capfd) -> None:
     monkeypatch.chdir(tmp_path)  # MuJoCo also writes what it says to a file
-    threads = threading.active_count()
     sentence = r"task 1 became unstable \(BADQVEL\) in episode 1, step 1\."
     with pytest.raises(NumericalError, match=sentence):
-        MujocoSimulator(Thrown(), 1, groups).rollouts(
+        MujocoSimulator(Thrown(), 1).rollouts(
             RandomPolicy(Box(6)),
             jnp.array([1.0, 2.0]),
             repeats=2,
@@ -242,4 +220,3 @@ def test_an_unstable_simulation_is_named(
             start="fixed",
             key=jr.key(0),
         )
-    assert threading.active_count() == threads  # nothing goes on behind one's back

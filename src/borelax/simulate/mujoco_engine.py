@@ -22,8 +22,6 @@ from borelax.errors import ConfigError
 Rows = np.ndarray
 """Positions, then velocities, one row per simulation."""
 
-EVERY = slice(None)
-
 
 def mujoco_version() -> str:
     """The installed MuJoCo; another one may move the same model otherwise."""
@@ -72,14 +70,14 @@ def _load(path: Path, sha: str) -> Any:
 
 @runtime_checkable
 class Simulations(Protocol):
-    """Many simulations of one model. One call at a time."""
+    """Many simulations of one model."""
 
     def begin(self, rows: Rows) -> None:
         """Reset all of them, and set positions and velocities."""
         ...
 
-    def step(self, controls: np.ndarray, num_steps: int, part: slice = EVERY) -> Rows:
-        """Move some of them under constant controls; a new array of float32."""
+    def step(self, controls: np.ndarray, num_steps: int) -> Rows:
+        """Move all of them under constant controls; a new array of float32."""
         ...
 
     def warnings(self) -> np.ndarray:
@@ -89,7 +87,7 @@ class Simulations(Protocol):
 
 def simulations(model: Any, count: int, threads: int) -> Simulations:
     """``count`` simulations of a model; 0 threads: one for each core."""
-    threads = threads or cores()
+    threads = threads or _cores()
     if find_spec("mujoco.batch") is None:  # before MuJoCo 3.17
         return ThreadedSimulations(model, count, threads)
     return BatchedSimulations(model, count, threads)
@@ -102,7 +100,7 @@ class BatchedSimulations:
         """Allocate the states."""
         from mujoco.batch import Batch
 
-        self.batch, self.numbers = Batch(model, count, threads), np.arange(count)
+        self.batch = Batch(model, count, threads)
         self.qpos, self.qvel = self.batch.bind("qpos"), self.batch.bind("qvel")
         self.ctrl, self.counts = self.batch.bind("ctrl"), self.batch.warning[..., 1]
 
@@ -111,12 +109,11 @@ class BatchedSimulations:
         self.batch.reset(stage=0)
         self.qpos[:], self.qvel[:] = np.split(rows, [self.qpos.shape[1]], axis=1)
 
-    def step(self, controls: np.ndarray, num_steps: int, part: slice = EVERY) -> Rows:
+    def step(self, controls: np.ndarray, num_steps: int) -> Rows:
         """One call."""
-        self.ctrl[part] = controls
-        self.batch.step(None if part == EVERY else self.numbers[part], num_steps)
-        moved = [self.qpos[part], self.qvel[part]]
-        return np.concatenate(moved, axis=1, dtype=np.float32)
+        self.ctrl[:] = controls
+        self.batch.step(nstep=num_steps)
+        return np.concatenate([self.qpos, self.qvel], axis=1, dtype=np.float32)
 
     def warnings(self) -> np.ndarray:
         """As the batch counts them."""
@@ -130,7 +127,7 @@ class ThreadedSimulations:
         """Allocate the simulations."""
         self.mujoco, self.model = _import_mujoco(), model
         self.all = [self.mujoco.MjData(model) for _ in range(count)]
-        self.shares = [slice(i, None, threads) for i in range(threads)]
+        self.parts = [slice(i, None, threads) for i in range(threads)]
         self.pool = ThreadPoolExecutor(threads)
 
     def begin(self, rows: Rows) -> None:
@@ -139,22 +136,20 @@ class ThreadedSimulations:
             self.mujoco.mj_resetData(self.model, data)
             data.qpos[:], data.qvel[:] = np.split(row, [self.model.nq])
 
-    def step(self, controls: np.ndarray, num_steps: int, part: slice = EVERY) -> Rows:
-        """Each thread steps its share; MuJoCo lets go of Python's lock."""
-        rows = np.empty((len(controls), self.model.nq + self.model.nv), np.float32)
-        step = partial(self._step_share, self.all[part], controls, num_steps, rows)
-        list(self.pool.map(step, self.shares))
+    def step(self, controls: np.ndarray, num_steps: int) -> Rows:
+        """Each thread steps its part; MuJoCo lets go of Python's lock."""
+        rows = np.empty((len(self.all), self.model.nq + self.model.nv), np.float32)
+        step = partial(self._step_part, controls, num_steps, rows)
+        list(self.pool.map(step, self.parts))
         return rows
 
     def warnings(self) -> np.ndarray:
         """As each simulation counts them."""
         return np.stack([data.warning.number for data in self.all])
 
-    def _step_share(
-        self, some: list, controls, num_steps: int, rows: Rows, share: slice
-    ) -> None:
+    def _step_part(self, controls, num_steps: int, rows: Rows, part: slice) -> None:
         for data, control, row in zip(
-            some[share], controls[share], rows[share], strict=True
+            self.all[part], controls[part], rows[part], strict=True
         ):
             data.ctrl[:] = control
             self.mujoco.mj_step(self.model, data, num_steps)
@@ -166,18 +161,17 @@ def warning_name(number: int) -> str:
     return _import_mujoco().mjtWarning(number).name.removeprefix("mjWARN_")
 
 
-def cores() -> int:
-    """How many this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def _import_mujoco() -> Any:
     try:
         return import_module("mujoco")
     except ModuleNotFoundError as error:
         raise _missing("mujoco") from error
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _gymnasium_assets() -> Path:

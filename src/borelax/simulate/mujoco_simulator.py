@@ -1,15 +1,13 @@
 """Simulation of MuJoCo families: physics in C on threads, everything else in JAX.
 
-Between two steps of the physics there is one compiled call for many simulations, on the
+Between two steps of the physics there is one compiled call for all simulations, on the
 host, where the states are: a GPU would have to be asked at every step, and is free to
-learn meanwhile. Among many cores that call would keep all but one waiting, so there the
-tasks form two groups: one decides while the other moves (docs/mujoco.md#speed).
+learn meanwhile. (That one half of the tasks decides while the other moves was tried,
+and gained nothing on 2 nor on 16 cores: docs/mujoco-trials.md.)
 """
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -19,14 +17,12 @@ import numpy as np
 
 from borelax.errors import NumericalError, require
 from borelax.simulate.mujoco_engine import (
-    Rows,
     Simulations,
     load_model,
     simulations,
     warning_name,
 )
-from borelax.simulate.mujoco_groups import arrange, beside, groups_of, play
-from borelax.simulate.mujoco_programs import programs_of
+from borelax.simulate.mujoco_programs import allocate, programs_of
 from borelax.simulate.simulator import FamilySimulator, host_device
 from borelax.tasks.mujoco_family import MujocoFamily, Physics
 from borelax.types import Box, Episodes, Key, axis_size
@@ -34,17 +30,14 @@ from borelax.types import Box, Episodes, Key, axis_size
 
 @dataclass(frozen=True)
 class MujocoSimulator(FamilySimulator):
-    """Runs a family whose dynamics are MuJoCo's.
+    """Runs a family whose dynamics are MuJoCo's; the number of threads changes no bit.
 
-    The number of threads changes no bit. Called from Python only, never inside jit.
+    Called from Python only, never inside jit.
     """
 
     family: MujocoFamily
     threads: int = 0
-    """Threads for the physics; 0: one for each core, less one that decides."""
-    groups: int = 0
-    """Groups of tasks, one deciding while another moves; 0: two where there are twelve
-    cores or more, else one. The last bit of rewards depends on them."""
+    """Threads for the physics; 0: one for each core."""
 
     def rollouts(
         self,
@@ -57,33 +50,27 @@ class MujocoSimulator(FamilySimulator):
         key: Key,
     ) -> Episodes:
         """Run policy n in task n; each task and repeat has its own key."""
-        family, num_tasks = self.family, axis_size(tasks)
+        family, count = self.family, axis_size(tasks)
         model = load_model(family.model_file)
-        threads, count = arrange(self.threads, self.groups, num_tasks)
-        physics = simulations(model, num_tasks * repeats, threads)
+        physics = simulations(model, count * repeats, self.threads)
         scale = _scaling(family, model)
         (home,), host = key.devices(), host_device()
         policies, tasks, key = _put((policies, tasks, key), host)
-        _, rest = eqx.partition(policies, eqx.is_array)
-        programs = programs_of(family, rest, start)
-        sizes = (count, repeats, episodes)
-        with jax.default_device(host), beside(count) as thread:
-
-            def move(action: np.ndarray, part: slice) -> Future[Rows]:
-                controls = scale(action)
-                return thread.submit(physics.step, controls, family.frame_skip, part)
-
-            first = jnp.asarray(model.qpos0, jnp.float32)
+        arrays, rest = eqx.partition(policies, eqx.is_array)
+        begin, advance = programs_of(family, rest, start)
+        with jax.default_device(host):
+            numbers, first = jnp.arange(count), jnp.asarray(model.qpos0, jnp.float32)
             default = Physics(first, jnp.zeros(model.nv))
-            groups = groups_of(family.spec, policies, tasks, *sizes, key=key)
+            made = allocate(family.spec, policies, numbers, repeats, episodes, key)
             for episode in range(episodes):
-                rows = [group.begin(programs, default) for group in groups]
-                physics.begin(np.concatenate(rows))
-                check = partial(_refuse_unstable, physics, repeats, episode)
-                play(groups, move, programs, family.spec.horizon, check)
-            made = [group.made.episodes for group in groups]
-            made = jax.tree.map(lambda *x: jnp.concatenate(x), *made)
-        return _put(made, home)
+                made, moment, rows = begin(arrays, tasks, default, made)
+                physics.begin(np.asarray(rows))
+                for step in range(family.spec.horizon):
+                    controls = scale(np.asarray(moment.action))
+                    rows = physics.step(controls, family.frame_skip)
+                    _refuse_unstable(physics, episode, step, repeats)
+                    made, moment = advance(arrays, tasks, made, moment, rows)
+        return _put(made.episodes, home)
 
 
 def _put(tree: Any, device: Any) -> Any:
@@ -107,16 +94,16 @@ def _scaling(family: MujocoFamily, model: Any) -> Callable[[np.ndarray], np.ndar
 
 
 def _refuse_unstable(
-    physics: Simulations, repeats: int, episode: int, step: int, part: slice
+    physics: Simulations, episode: int, step: int, repeats: int
 ) -> None:
     """MuJoCo resets an unstable simulation and goes on; such logs would be false."""
-    warnings = physics.warnings()[part]
+    warnings = physics.warnings()
     if not warnings.any():
         return
-    number, kind = np.argwhere(warnings)[0]
+    simulation, kind = np.argwhere(warnings)[0]
     raise NumericalError(
-        f"MuJoCo's simulation of task {(part.start + number) // repeats} became "
-        f"unstable ({warning_name(int(kind))}) in episode {episode + 1}, "
-        f"step {step + 1}. Extreme actions can do that: look at the metrics of the "
-        "agents, or take another seed."
+        f"MuJoCo's simulation of task {simulation // repeats} became unstable "
+        f"({warning_name(int(kind))}) in episode {episode + 1}, step {step + 1}. "
+        "Extreme actions can do that: look at the metrics of the agents, or take "
+        "another seed."
     )
