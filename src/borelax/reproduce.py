@@ -22,7 +22,7 @@ from borelax.run_folder import NAMES, read_experiment
 
 CQL_WEIGHT = 0.1
 """The paper does not say its weight of the conservative penalty; this one does no harm
-on Semi-circle (docs/meta.md)."""
+on Semi-circle (docs/meta.md), but perhaps with Ant's fixed starts (docs/mujoco.md)."""
 CQL_STATES = 32
 """Of a batch; over all of them, the penalty would take most of the time."""
 

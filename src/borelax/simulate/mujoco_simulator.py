@@ -2,8 +2,8 @@
 
 Between two steps of the physics there is one compiled call for all simulations, on the
 host, where the states are: a GPU would have to be asked at every step, and is free to
-learn meanwhile. (That one half of the tasks decides while the other moves was tried
-and gained next to nothing on 2 and on 16 cores: docs/mujoco-trials.md.)
+learn meanwhile. (One half of the tasks that decides while the other moves was slower on
+2 cores and no quicker on 16: docs/mujoco-trials.md.)
 """
 
 from collections.abc import Callable
