@@ -137,6 +137,35 @@ def test_models_of_ones_own_are_given_by_path(tmp_path, monkeypatch) -> None:
         load_model("moon.xml")
 
 
+def test_a_model_is_all_that_it_reads(tmp_path) -> None:
+    path = tmp_path / "many.xml"
+    (tmp_path / "shapes").mkdir()
+    path.write_text(
+        "<mujoco><compiler meshdir='shapes'/><include file='joint.xml'/><asset>"
+        "<mesh name='rock' file='rock.obj'/></asset></mujoco>"
+    )
+    included = tmp_path / "joint.xml"
+    included.write_text(
+        "<mujoco><worldbody><body><joint/><geom type='mesh' mesh='rock'/></body>"
+        "</worldbody></mujoco>"
+    )
+    rock = tmp_path / "shapes" / "rock.obj"
+    faces = "f 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+    rock.write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\n" + faces)
+    mass = load_model(str(path)).body_mass[1]
+    engines = {engine(str(path))}
+    rock.write_text("v 0 0 0\nv 2 0 0\nv 0 1 0\nv 0 0 1\n" + faces)
+    os.utime(rock, (1, 1))  # MuJoCo keeps meshes until their time changes
+    assert np.isclose(load_model(str(path)).body_mass[1], 2 * mass)
+    engines.add(engine(str(path)))
+    included.write_text(included.read_text().replace("<joint/>", "<freejoint/>"))
+    assert load_model(str(path)).nv == 6
+    assert len(engines | {engine(str(path))}) == 3
+    rock.unlink()
+    with pytest.raises(ConfigError, match=r"cannot read the model .*rock\.obj"):
+        load_model(str(path))
+
+
 @pytest.mark.parametrize("package", ["mujoco", "gymnasium"])
 def test_a_missing_package_is_named(monkeypatch, package: str) -> None:
     mujoco_engine._load.cache_clear()

@@ -32,7 +32,7 @@ def mujoco_version() -> str:
 
 
 def engine(file: str) -> str:
-    """What moves a model: MuJoCo's version, and the model's file by its hash."""
+    """What moves a model: MuJoCo's version, and the model's files by their hash."""
     path, found = model_path(file), f"MuJoCo {mujoco_version()}"
     return f"{found}, {path.name} {_sha(path)[:12]}"
 
@@ -54,7 +54,21 @@ def load_model(file: str) -> Any:
 
 
 def _sha(path: Path) -> str:
-    return sha256(path.read_bytes()).hexdigest()
+    """Of a model's file, and of all that it reads: meshes, textures, other models."""
+    found = sha256(path.read_bytes())
+    for other in _read_by(path):
+        found.update(other.read_bytes())
+    return found.hexdigest()
+
+
+def _read_by(path: Path) -> list[Path]:
+    mujoco, path = _import_mujoco(), path.resolve()
+    try:
+        names = mujoco.mju_getXMLDependencies(str(path))
+    except mujoco.FatalError:  # no model, as loading it will say
+        return []
+    others = {Path(name) for name in names} - {path}
+    return sorted(other for other in others if other.is_file())
 
 
 @lru_cache(maxsize=8)
